@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One family of errors: each is one line that says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class ToolError(Exception):
+    """What the user can mend. The command line prints the message and exits with 1."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        """`what` is wrong, `where` (a file, tensor, port), and what to do about it (`hint`)."""
+        self.what, self.where, self.hint = what, where, hint
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text}. {hint}" if hint else text)
+
+
+class ModelError(ToolError):
+    """The .tflite file is malformed, or holds what TFLM does not take."""
+
+
+class PlanError(ToolError):
+    """A memory plan is wrong, stale or impossible."""
+
+
+class BoardError(ToolError):
+    """An unknown or ill-described board."""
+
+
+class AppError(ToolError):
+    """The generated app or its app file is wrong, stale, or was edited by hand."""
+
+
+class BuildError(ToolError):
+    """No workspace, no toolchain, or a failing west command."""
+
+
+class DeviceError(ToolError):
+    """The device, the emulator or the port did not do what was asked."""

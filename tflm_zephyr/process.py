@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only module that imports subprocess: run a child to its end, or hold one and kill its whole tree."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+_GRACE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A child's exit code and what it printed, stdout and stderr merged in order."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    output: str
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Finished:
+    """Run `argv` to its end; `on_line` sees each line as it comes.
+
+    Raises FileNotFoundError when the program is not there and TimeoutError after `timeout_s`; the child and
+    all that it started are gone when this returns or raises.
+    """
+    with spawn(argv, cwd=cwd, env=env, merge_stderr=True) as child:
+        lines: list[str] = []
+        timer = _Deadline(child, timeout_s)
+        with timer:
+            assert child.stdout is not None
+            for raw in child.stdout:
+                line = raw.decode("utf-8", "replace")
+                lines.append(line)
+                if on_line is not None:
+                    on_line(line.rstrip("\r\n"))
+            child.wait()
+        if timer.fired:
+            raise TimeoutError(f"{argv[0]} took longer than {timeout_s:g} s")
+        return Finished(tuple(argv), child.returncode, "".join(lines))
+
+
+@contextmanager
+def spawn(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+    merge_stderr: bool = False,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a process group of its own; leaving the block kills the whole group."""
+    child = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield child
+    finally:
+        kill_tree(child)
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def kill_tree(child: subprocess.Popen[bytes]) -> None:
+    """End the child's process group: SIGTERM, then SIGKILL for whatever is still there."""
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, sig)
+        except (ProcessLookupError, PermissionError):
+            break
+        try:
+            child.wait(timeout=_GRACE_S)
+        except subprocess.TimeoutExpired:
+            continue
+    child.wait()
+
+
+PIPE = subprocess.PIPE
+
+
+class _Deadline:
+    """Kills the child's group when its time is over; says so in `fired`."""
+
+    def __init__(self, child: subprocess.Popen[bytes], timeout_s: float | None) -> None:
+        self._child, self._timeout_s, self.fired = child, timeout_s, False
+
+    def __enter__(self) -> None:
+        import threading
+
+        self._timer = None
+        if self._timeout_s is not None:
+            self._timer = threading.Timer(self._timeout_s, self._fire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _fire(self) -> None:
+        self.fired = True
+        kill_tree(self._child)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
