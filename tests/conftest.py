@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+_MODELS = sorted((SHARED / "models").glob("*.tflite")) if SHARED.is_dir() else []
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of stock models and inputs that stands beside a developer's checkout; a clone lacks it."""
+    if not (SHARED / "models").is_dir():
+        pytest.skip("no ../shared/models beside the checkout")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def shared_models(shared: Path) -> list[Path]:
+    """Every .tflite in ../shared/models, sorted by name."""
+    return sorted((shared / "models").glob("*.tflite"))
+
+
+@pytest.fixture(
+    params=_MODELS or [None],
+    ids=[path.stem for path in _MODELS] or ["no-shared-models"],
+)
+def shared_model(request: pytest.FixtureRequest) -> Path:
+    """One .tflite of ../shared/models: a test that asks for it runs once for each of them."""
+    if request.param is None:
+        pytest.skip("no ../shared/models beside the checkout")
+    path: Path = request.param
+    return path
