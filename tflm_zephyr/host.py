@@ -173,13 +173,13 @@ def _refusal(engine: str, stage: str, error: str, said: str, arena: int) -> Tool
 
 def _message(output: str) -> str:
     """The engine's own lines, the last few, as one."""
-    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip() and not _NOISE.search(line)]
+    lines = [
+        " ".join(line.split()) for line in output.splitlines() if line.strip() and not _NOISE.search(line)
+    ]
     return "; ".join(line.rstrip(".;!") for line in lines[-_MESSAGE_LINES:])
 
 
-def _gather(
-    folder: Path, result: dict[str, Any], output: str, engine: str, runs: int, arena: int
-) -> HostRun:
+def _gather(folder: Path, result: dict[str, Any], output: str, engine: str, runs: int, arena: int) -> HostRun:
     raw = (folder / "outputs.bin").read_bytes()
     sizes: list[int] = result["output_sizes"]
     if len(raw) != runs * sum(sizes):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child process that runs a model with TFLM or LiteRT on the host: `python -m tflm_zephyr.host_child DIR`.
+"""The child process that runs a model with TFLM or LiteRT: `python -m tflm_zephyr.host_child DIR`.
 
 A process of its own, because C++ that aborts or crashes on an odd model must not take the tool along, and
 because TFLM prints its messages and its allocation record to the C stderr, which the parent captures whole.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -131,7 +131,7 @@ class LitertEngine:
         """Nothing to add."""
 
 
-ENGINES = {"tflm": TflmEngine, "litert": LitertEngine}
+ENGINES: dict[str, Callable[[bytes, int, int], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
 
 
 def main(folder: Path) -> None:
