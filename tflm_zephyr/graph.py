@@ -56,7 +56,7 @@ class PlannedScratch:
 
 @dataclass(frozen=True)
 class Graph:
-    """What TFLM gives its planner, in its order: `tensors` (no constants, variables or empty ones), `scratch`.
+    """What TFLM gives its planner, in its order: `tensors` (no constants, variables, empty ones), `scratch`.
 
     `variables` live for the whole run, in the tail unless planned offline. `operator_order` is every
     (subgraph, operator) by first execution, those of subgraphs that are never called last; `operators` are
@@ -92,8 +92,8 @@ def analyse(
 ) -> Graph:
     """Lifespans and operators of `model`, whatever offline plan it carries.
 
-    The options are those of TFLite's ArenaPlanner: keep the main inputs, or for debugging every tensor, to the
-    end of the run. ModelError for what TFLM's planner would not survive: recursion, types without a size,
+    The options are those of TFLite's ArenaPlanner: keep the main inputs, or for debugging every tensor, to
+    the end of the run. ModelError for what TFLM's planner would not survive: recursion, types without a size,
     intermediate tensors with data, and scratch buffers of operators that are never called.
     """
     walk = _Walk(model, scratch)
@@ -199,7 +199,7 @@ class _Walk:
             key = self.model.subgraphs[subgraph].operators[operator].key
             if sizes and (subgraph, operator) not in self._scratch:
                 raise self._fail(
-                    f"operator {operator} ({key}) needs scratch memory, but nothing calls its subgraph {subgraph}: "
+                    f"operator {operator} ({key}) needs scratch memory but nothing calls its subgraph {subgraph}; "
                     "TFLM would write through a stray pointer",
                     "Convert the model with this signature alone",
                 )
@@ -236,8 +236,8 @@ class _Walk:
         for tensor in operator.intermediates:
             if _size(self.model, subgraph, tensor) != 0:
                 raise self._fail(
-                    f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} has the intermediate "
-                    f"tensor {tensor} '{subgraph.tensors[tensor].name}' with data, which TFLM does not support"
+                    f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} has data in its "
+                    f"intermediate tensor {tensor} '{subgraph.tensors[tensor].name}', which TFLM does not support"
                 )
 
     def _fail(self, what: str, hint: str = "Export the model again") -> ModelError:
