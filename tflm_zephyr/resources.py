@@ -17,3 +17,8 @@ def data_dir(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"tflm_zephyr was installed without its {name} folder; reinstall it")
+
+
+def package_data(name: str) -> str:
+    """The text of the package's own data file `name`."""
+    return (_PACKAGE / "data" / name).read_text(encoding="utf-8")

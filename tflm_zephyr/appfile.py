@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The app file (YAML): what `generate` was asked for. It can stand in for the flags, and lies beside the app.
+
+    name: digits                       # default: the app folder's name
+    boards: [nrf9160dk/nrf9160/ns, mps2/an385]
+    kernels: reference                 # or cmsis_nn
+    tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
+    main_stack_bytes: 4096
+    models:
+      - model: digits.tflite           # paths are relative to the app file
+        name: digits                   # default: the file's name
+        arena: auto                    # or bytes
+        plan: packed                   # or online: TFLM plans at start-up
+        inputs: test.npz               # golden inputs; default: seeded random ones
+        runs: 1                        # how many of them the self-test runs
+        custom_operators:
+          - {name: MyOp, register: Register_MY_OP, header: my_op.h, sources: [my_op.cc]}
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from tflm_zephyr.errors import AppError
+
+NAME = "app.yaml"
+KERNELS = ("reference", "cmsis_nn")
+TFLM = ("selected", "module")
+PLANS = ("packed", "online")
+DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
+
+
+@dataclass(frozen=True)
+class CustomOperatorConfig:
+    """A custom operator of the user's: its name in the model, the function that returns its registration
+    (`TFLMRegistration*`, as TFLM's own custom kernels do), the header that declares it, its sources."""
+
+    name: str
+    register: str
+    header: str
+    sources: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One model of an app. `arena` None: the estimate; `inputs` None: seeded random golden inputs."""
+
+    model: Path
+    name: str = ""
+    arena: int | None = None
+    plan: str = "packed"
+    inputs: Path | None = None
+    runs: int = 1
+    custom_operators: tuple[CustomOperatorConfig, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The model's name, or its file's."""
+        return self.name or self.model.stem
+
+
+@dataclass(frozen=True)
+class AppConfig:
+    """An app: paths are absolute."""
+
+    models: tuple[ModelConfig, ...]
+    name: str = ""
+    boards: tuple[str, ...] = DEFAULT_BOARDS
+    kernels: str = "reference"
+    tflm: str = "selected"
+    main_stack_bytes: int = 4096
+
+
+def load(path: Path) -> AppConfig:
+    """Read an app file. Raises AppError naming the file, the key, and what it takes."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AppError("no such file", where=str(path), hint="Give the app file's path") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        raise AppError(" ".join(str(err).split()), where=str(path), hint="Mend the app file") from err
+    return _Reader(path).app(raw)
+
+
+def dump(config: AppConfig, folder: Path) -> bytes:
+    """`config` as the text of an app file that lies in `folder`; defaults are left out."""
+    raw = _plain(replace(config), folder.resolve())
+    head = (
+        "# What this app was generated from. `tflm-zephyr generate --app app.yaml` makes it again;\n"
+        "# with --check it tells whether the app is stale. Paths are relative to this file.\n"
+    )
+    text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
+    return (head + text).encode()
+
+
+def _plain(value: object, folder: Path) -> Any:
+    if isinstance(value, Path):
+        return Path(os.path.relpath(value, folder)).as_posix()
+    if isinstance(value, tuple):
+        return [_plain(item, folder) for item in value]
+    if isinstance(value, (AppConfig, ModelConfig, CustomOperatorConfig)):
+        plain = {}
+        for item in fields(value):
+            got = getattr(value, item.name)
+            if item.default is MISSING or got != item.default or item.name == "boards":
+                plain[item.name] = _plain(got, folder)
+        return plain
+    return value
+
+
+_T = TypeVar("_T", ModelConfig, AppConfig, CustomOperatorConfig)
+
+
+class _Reader:
+    """Checks the YAML's shape and types, key by key."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder = path.resolve().parent
+
+    def app(self, raw: object) -> AppConfig:
+        values = self._mapping(raw, AppConfig, "the app file")
+        models = values.get("models")
+        if not isinstance(models, list) or not models:
+            raise self._error("models", "a list of at least one model")
+        values["models"] = tuple(self._model(item, f"models[{i}]") for i, item in enumerate(models))
+        if "boards" in values:
+            values["boards"] = self._strings(values["boards"], "boards")
+        self._check(values, "", {"name": str, "main_stack_bytes": int})
+        self._choice(values, "", "kernels", KERNELS)
+        self._choice(values, "", "tflm", TFLM)
+        return AppConfig(**values)
+
+    def _model(self, raw: object, at: str) -> ModelConfig:
+        if isinstance(raw, str):
+            raw = {"model": raw}
+        values = self._mapping(raw, ModelConfig, at)
+        if values.get("arena") == "auto":
+            del values["arena"]
+        self._check(values, f"{at}.", {"model": str, "name": str, "arena": int, "inputs": str, "runs": int})
+        self._choice(values, f"{at}.", "plan", PLANS)
+        for key in ("arena", "runs"):
+            if key in values and values[key] <= 0:
+                raise self._error(f"{at}.{key}", "a positive number")
+        for key in ("model", "inputs"):
+            if key in values:
+                values[key] = self._folder / values[key]
+        customs = values.pop("custom_operators", [])
+        if not isinstance(customs, list):
+            raise self._error(f"{at}.custom_operators", "a list")
+        return ModelConfig(
+            **values,
+            custom_operators=tuple(
+                self._custom(item, f"{at}.custom_operators[{i}]") for i, item in enumerate(customs)
+            ),
+        )
+
+    def _custom(self, raw: object, at: str) -> CustomOperatorConfig:
+        values = self._mapping(raw, CustomOperatorConfig, at)
+        self._check(values, f"{at}.", {"name": str, "register": str, "header": str})
+        sources = self._strings(values.pop("sources", []), f"{at}.sources")
+        return CustomOperatorConfig(**values, sources=tuple(self._folder / item for item in sources))
+
+    def _mapping(self, raw: object, kind: type[_T], at: str) -> dict[str, Any]:
+        known = [item.name for item in fields(kind)]
+        if not isinstance(raw, Mapping):
+            raise self._error(at, f"a mapping with the keys {', '.join(known)}")
+        for key in raw:
+            if key not in known:
+                raise self._error(f"{at}: {key!r}", f"one of {', '.join(known)}")
+        for item in fields(kind):
+            if item.default is MISSING and item.name not in raw:
+                raise self._error(at, f"the key {item.name}")
+        return {str(key): value for key, value in raw.items() if value is not None}
+
+    def _check(self, values: Mapping[str, Any], prefix: str, types: Mapping[str, type]) -> None:
+        for key, kind in types.items():
+            if key in values and (not isinstance(values[key], kind) or isinstance(values[key], bool)):
+                raise self._error(f"{prefix}{key}", "a whole number" if kind is int else "a text")
+
+    def _choice(self, values: Mapping[str, Any], prefix: str, key: str, choices: Sequence[str]) -> None:
+        if key in values and values[key] not in choices:
+            raise self._error(f"{prefix}{key}", " or ".join(choices))
+
+    def _strings(self, value: object, at: str) -> tuple[str, ...]:
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._error(at, "a list of texts")
+        return tuple(value)
+
+    def _error(self, at: str, wants: str) -> AppError:
+        return AppError(f"{at} wants {wants}", where=str(self._path), hint="Mend the app file")

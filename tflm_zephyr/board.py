@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a board: its core, memory, how QEMU emulates it, how its serial port is found.
+
+A board described under boards/ is named as Zephyr's hardware model v2 names it (`soc` and `cpucluster`
+qualifiers after slashes); its folder has the slashes replaced by underscores, like Zephyr's own
+`boards/<normalised board target>.conf` in an application. Any other board builds with what Zephyr says of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tflm_zephyr.errors import BoardError
+from tflm_zephyr.resources import data_dir
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """How qemu-system-arm emulates the board. `clock_hz` is what Zephyr's cycle counter ticks at."""
+
+    machine: str
+    cpu: str
+    clock_hz: int
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Serial:
+    """The console port of a real board: baud rate, and the USB vendor of its debug probe."""
+
+    baudrate: int = 115200
+    usb_vid: int | None = None
+
+
+@dataclass(frozen=True)
+class Board:
+    """A Zephyr board target.
+
+    `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows. `files` are the
+    Kconfig fragment and devicetree overlay that go into the app's boards/ folder, by file name.
+    """
+
+    name: str
+    description: str = ""
+    core: str = ""
+    flash_kib: int | None = None
+    ram_kib: int | None = None
+    twister: bool = False
+    qemu: Qemu | None = None
+    serial: Serial = Serial()
+    files: Mapping[str, str] | None = None
+
+    @property
+    def file_stem(self) -> str:
+        """The name that Zephyr looks for under an application's boards/: "nrf9160dk_nrf9160_ns"."""
+        return stem_of(self.name)
+
+    @property
+    def known(self) -> bool:
+        """Whether boards/ describes it."""
+        return bool(self.description)
+
+
+def stem_of(name: str) -> str:
+    """ "nrf9160dk/nrf9160/ns" -> "nrf9160dk_nrf9160_ns"; a board revision ("@0.14.0") is left out."""
+    return re.sub(r"@[^/]*", "", name).replace("/", "_")
+
+
+def known_boards(root: Path | None = None) -> tuple[str, ...]:
+    """The names of all boards described under boards/, sorted."""
+    folder = root or data_dir("boards")
+    return tuple(sorted(_read(path)["board"] for path in folder.glob("*/board.yaml")))
+
+
+def load_board(name: str, root: Path | None = None) -> Board:
+    """The board called `name`; one that boards/ does not describe comes back with just its name.
+
+    Raises BoardError when `name` is no board target's name, or differs from a known one in spelling only.
+    """
+    if not _NAME.fullmatch(name):
+        raise BoardError(
+            "not a board target's name", where=repr(name), hint="Zephyr writes them board/soc/variant, as in "
+            "nrf9160dk/nrf9160/ns; `west boards` lists them",
+        )
+    folder = (root or data_dir("boards")) / stem_of(name)
+    if not (folder / "board.yaml").is_file():
+        return Board(name=name)
+    raw = _read(folder / "board.yaml")
+    if re.sub(r"@[^/]*", "", name) != raw["board"]:
+        raise BoardError("unknown board", where=name, hint=f"Did you mean {raw['board']}?")
+    return _board(name, raw, folder)
+
+
+def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
+    qemu, serial = raw.get("qemu"), raw.get("serial") or {}
+    return Board(
+        name=name,
+        description=raw["description"],
+        core=raw["core"],
+        flash_kib=raw.get("flash_kib"),
+        ram_kib=raw.get("ram_kib"),
+        twister=bool(raw.get("twister", False)),
+        qemu=None
+        if qemu is None
+        else Qemu(qemu["machine"], qemu["cpu"], qemu["clock_hz"], tuple(qemu.get("args", ()))),
+        serial=Serial(**serial),
+        files={
+            path.name: path.read_text(encoding="utf-8")
+            for path in sorted(folder.iterdir())
+            if path.suffix in (".conf", ".overlay")
+        },
+    )
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as err:
+        raise BoardError(" ".join(str(err).split()), where=str(path), hint="Mend the YAML") from err
+    missing = [key for key in ("board", "description", "core") if key not in (raw or {})]
+    if missing:
+        raise BoardError(f"lacks {', '.join(missing)}", where=str(path), hint="Add it")
+    result: Mapping[str, Any] = raw
+    return result

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which TFLM sources an app compiles: the interpreter's core, the kernels of its operators, what those call.
+
+TFLM keeps a function's definition beside its declaration: what `x.h` declares stands in `x.cc` or in
+`x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs are found by following its includes: every header that is
+reached adds the sources of its own stem, whose includes are followed in turn. Sources too many cost build
+time and no flash (`--gc-sections`); sources too few end in a link error.
+Read in tflite-micro at revision 8d404de73acf7687831e16d88e86e4f73cfddf8e; nothing here depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tflm_zephyr.errors import BuildError
+from tflm_zephyr.resources import package_data
+
+CORE_ROOTS = (
+    "tensorflow/lite/micro/micro_interpreter.cc",
+    "tensorflow/lite/micro/micro_op_resolver.cc",
+    "tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc",
+    "tensorflow/lite/micro/system_setup.cc",
+)
+LEFT_OUT = frozenset(
+    {
+        # The app brings its own: DebugLog over printk, and ticks from Zephyr's cycle counter.
+        "tensorflow/lite/micro/debug_log.cc",
+        "tensorflow/lite/micro/micro_time.cc",
+        # Arrays on the heap, which TF_LITE_STATIC_MEMORY takes away; micro kernels do without.
+        "tensorflow/lite/array.cc",
+    }
+)
+
+INCLUDE_DIRS = (
+    ".",
+    "third_party_static/gemmlowp",
+    "third_party_static/flatbuffers/include",
+    "third_party_static/ruy",
+    "third_party_static/kissfft",
+)
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+_REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
+_KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
+_HEADER_STEMS = (".cc", "_common.cc")
+_RESOLVER = "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function."""
+
+    revision: str
+    core: tuple[str, ...]
+    kernels: Mapping[str, tuple[str, ...]]
+
+    def select(self, registrations: Iterable[str]) -> tuple[str, ...]:
+        """The sources for the core and these registration functions ("Register_CONV_2D"), sorted.
+
+        Raises BuildError naming a registration function that no kernel source defines.
+        """
+        wanted = set(self.core)
+        for name in registrations:
+            if name not in self.kernels:
+                raise BuildError(
+                    f"no kernel source defines {name}()",
+                    where=f"tflite-micro {self.revision[:12]}",
+                    hint="Use --tflm module, or a TFLM revision that has it",
+                )
+            wanted.update(self.kernels[name])
+        return tuple(sorted(wanted))
+
+
+class TflmTree:
+    """A tflite-micro checkout, read on demand."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` is the top of the checkout."""
+        self._root = root
+        self._includes: dict[str, tuple[str, ...]] = {}
+
+    def _reads(self, path: str) -> tuple[str, ...]:
+        if path not in self._includes:
+            text = (self._root / path).read_text(encoding="utf-8", errors="replace")
+            self._includes[path] = tuple(
+                name for name in map(self._locate, _INCLUDE.findall(text)) if name is not None
+            )
+        return self._includes[path]
+
+    def _locate(self, include: str) -> str | None:
+        for folder in INCLUDE_DIRS:
+            path = include if folder == "." else f"{folder}/{include}"
+            if (self._root / path).is_file():
+                return path
+        return None
+
+    def closure(self, roots: Sequence[str]) -> tuple[str, ...]:
+        """The sources among `roots` and what their includes lead to, sorted; LEFT_OUT ones left out."""
+        seen: set[str] = set()
+        todo = [path for path in roots if (self._root / path).is_file()]
+        while todo:
+            path = todo.pop()
+            if path in seen or path in LEFT_OUT or path == _RESOLVER:
+                continue
+            seen.add(path)
+            todo.extend(self._reads(path))
+            if path.endswith(".h"):
+                todo.extend(self._definitions(path.removesuffix(".h")))
+        return tuple(sorted(path for path in seen if path.endswith(".cc")))
+
+    def _definitions(self, stem: str) -> list[str]:
+        found = [stem + end for end in _HEADER_STEMS if (self._root / (stem + end)).is_file()]
+        if found:
+            return found
+        folder, _, name = stem.rpartition("/")  # rfft.h: rfft_float.cc, rfft_int16.cc, ...
+        variants = sorted((self._root / folder).glob(f"{name}_*.cc"))
+        return [f"{folder}/{path.name}" for path in variants if not path.stem.endswith("_test")]
+
+    @cached_property
+    def registrations(self) -> Mapping[str, str]:
+        """Registration function -> the reference kernel source that defines it."""
+        found: dict[str, str] = {}
+        for folder in _KERNEL_DIRS:
+            for path in sorted((self._root / folder).glob("*.cc")):
+                if path.stem.endswith("_test"):
+                    continue
+                for name in _REGISTER.findall(path.read_text(encoding="utf-8", errors="replace")):
+                    found.setdefault(name, f"{folder}/{path.name}")
+        return found
+
+    def table(self, revision: str) -> SourceTable:
+        """The whole table of this checkout."""
+        return SourceTable(
+            revision=revision,
+            core=self.closure(CORE_ROOTS),
+            kernels={name: self.closure((path,)) for name, path in sorted(self.registrations.items())},
+        )
+
+
+def shipped_table() -> SourceTable:
+    """The table of the TFLM revision that Zephyr 4.1 pins, for when no workspace is there."""
+    raw = json.loads(package_data("tflm_sources.json"))
+    sources: list[str] = raw["sources"]
+    return SourceTable(
+        revision=raw["revision"],
+        core=tuple(sources[i] for i in raw["core"]),
+        kernels={name: tuple(sources[i] for i in picks) for name, picks in raw["kernels"].items()},
+    )
+
+
+def dump(table: SourceTable) -> str:
+    """`table` as the JSON text that `shipped_table` reads."""
+    sources = sorted({*table.core, *(path for picks in table.kernels.values() for path in picks)})
+    at = {path: i for i, path in enumerate(sources)}
+    raw = {
+        "revision": table.revision,
+        "sources": sources,
+        "core": [at[path] for path in table.core],
+        "kernels": {name: [at[path] for path in picks] for name, picks in sorted(table.kernels.items())},
+    }
+    return json.dumps(raw, indent=1) + "\n"
+
+
+def table_for(tflm_dir: Path | None, revision: str = "") -> SourceTable:
+    """The table of the checkout `tflm_dir`, or the shipped one when there is none or at its revision."""
+    if tflm_dir is None:
+        return shipped_table()
+    shipped = shipped_table()
+    return shipped if revision == shipped.revision else TflmTree(tflm_dir).table(revision)
