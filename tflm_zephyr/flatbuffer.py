@@ -127,10 +127,13 @@ class Table:
         return None if pos is None else self._text(pos, name)
 
     def span(self, name: str) -> tuple[int, int] | None:
-        """Where a vector's first element stands, and how many it has; None when it is absent."""
+        """Where a vector's or string's first element stands, and how many it has; None when it is absent."""
         field = schema.fields(self.name)[name]
         pos = self.target(field)
-        return None if pos is None else self._span(pos, schema.WIDTHS.get(field.kind, 4), name)
+        if pos is None:
+            return None
+        width = 1 if field.kind == "str" and not field.vector else schema.WIDTHS.get(field.kind, 4)
+        return self._span(pos, width, name)
 
     def blob(self, name: str) -> bytes | None:
         """A vector of bytes."""

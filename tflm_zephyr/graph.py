@@ -199,8 +199,8 @@ class _Walk:
             key = self.model.subgraphs[subgraph].operators[operator].key
             if sizes and (subgraph, operator) not in self._scratch:
                 raise self._fail(
-                    f"operator {operator} ({key}) needs scratch memory but nothing calls its subgraph {subgraph}; "
-                    "TFLM would write through a stray pointer",
+                    f"operator {operator} ({key}) needs scratch memory but nothing calls its subgraph "
+                    f"{subgraph}; TFLM would write through a stray pointer",
                     "Convert the model with this signature alone",
                 )
             for number, size in enumerate(sizes):
@@ -236,8 +236,8 @@ class _Walk:
         for tensor in operator.intermediates:
             if _size(self.model, subgraph, tensor) != 0:
                 raise self._fail(
-                    f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} has data in its "
-                    f"intermediate tensor {tensor} '{subgraph.tensors[tensor].name}', which TFLM does not support"
+                    f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} has data in "
+                    f"intermediate tensor {tensor} '{subgraph.tensors[tensor].name}', which TFLM refuses"
                 )
 
     def _fail(self, what: str, hint: str = "Export the model again") -> ModelError:
