@@ -22,7 +22,7 @@ from tflm_zephyr.host_child import MARK_MEMORY
 DEFAULT_ARENA_BYTES = 256 << 20
 DEFAULT_TIMEOUT_S = 600.0
 NAMES = {"tflm": "TFLM on the host", "litert": "LiteRT"}
-_PACKAGES = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
+PACKAGES = {"tflm": "tflite-micro", "litert": "ai-edge-litert"}
 _TOTAL = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 _SECTION = re.compile(r"'(.+)' used (\d+) bytes with alignment overhead \(requested (\d+) bytes for (\d+) ")
 _TOO_SMALL = re.compile(r"Failed to (resize buffer|allocate)|missing: \d+|arena is too small", re.I)
@@ -66,7 +66,7 @@ class HostRun:
 def available(engine: str) -> bool:
     """Whether the package of `engine` ("tflm" or "litert") is installed."""
     try:
-        return importlib.util.find_spec(_PACKAGES[engine]) is not None
+        return importlib.util.find_spec(PACKAGES[engine].replace("-", "_")) is not None
     except (ImportError, ValueError):
         return False
 
@@ -98,7 +98,7 @@ def run_many(
         raise ValueError("every run takes the same number of inputs, and there is at least one run")
     if not available(engine):
         raise DeviceError(
-            f"the package {_PACKAGES[engine].replace('_', '-')} is not installed",
+            f"the package {PACKAGES[engine]} is not installed",
             where=NAMES[engine],
             hint="Install the toolkit with its host extra: pip install 'tflm-zephyr[host]'",
         )
