@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One operator as its kernel's Prepare sees it: tensors by place, dimensions, options, custom options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flatbuffers import flexbuffers
+
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor
+
+_SAME = 0  # Padding.SAME in the schema
+_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator, its subgraph and its model. Lookups raise ModelError where TFLM would refuse or crash."""
+
+    model: Model
+    subgraph: Subgraph
+    operator: Operator
+
+    def optional_input(self, place: int) -> Tensor | None:
+        """Input `place`, None when it is absent."""
+        return self._at(self.operator.inputs, place)
+
+    def input(self, place: int) -> Tensor:
+        """Input `place`."""
+        tensor = self._at(self.operator.inputs, place)
+        if tensor is None:
+            raise self.fail(f"has no input {place}")
+        return tensor
+
+    def output(self, place: int = 0) -> Tensor:
+        """Output `place`."""
+        tensor = self._at(self.operator.outputs, place)
+        if tensor is None:
+            raise self.fail(f"has no output {place}")
+        return tensor
+
+    def _at(self, indices: tuple[int, ...], place: int) -> Tensor | None:
+        if place >= len(indices) or indices[place] < 0:
+            return None
+        return self.subgraph.tensors[indices[place]]
+
+    def dim(self, tensor: Tensor, dimension: int) -> int:
+        """One dimension of a tensor, counted from the end when negative."""
+        if not -len(tensor.shape) <= dimension < len(tensor.shape):
+            raise self.fail(
+                f"needs a dimension {dimension} of tensor {tensor.index} '{tensor.name}', whose shape is "
+                f"{list(tensor.shape)}"
+            )
+        return tensor.shape[dimension]
+
+    def option(self, name: str) -> int:
+        """An integer of its options table, 0 when absent."""
+        return self.operator.option(name)
+
+    def flexbuffer(self, keys: int) -> tuple[int, ...]:
+        """Its custom options, a flexbuffer map, as the integers of the first `keys` keys in sorted order."""
+        try:
+            values = flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap.Values
+            return tuple(_integer(values[i]) for i in range(keys))
+        except Exception as error:  # the reader raises whatever struct and indexing raise on damaged bytes
+            raise self.fail(f"has custom options that cannot be read ({type(error).__name__})") from None
+
+    def flexbuffer_named(self, *names: str) -> tuple[int, ...]:
+        """Integers of its custom options by name; an absent one is 0."""
+        try:
+            found = flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap
+            present = [key.AsKey for key in found.Keys]
+            return tuple(_integer(found[name]) if name in present else 0 for name in names)
+        except Exception as error:  # as above
+            raise self.fail(f"has custom options that cannot be read ({type(error).__name__})") from None
+
+    def padding(self, size: int, filter_size: int, stride: int, dilation: int) -> int:
+        """Elements of padding before the data along one axis (ComputePaddingWithOffset, kernels/padding.h)."""
+        if stride <= 0 or self.option("padding") != _SAME:
+            return 0
+        effective = (filter_size - 1) * dilation + 1
+        windows = (size + stride - 1) // stride
+        return max(0, (windows - 1) * stride + effective - size) // 2
+
+    def checked(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """`sizes`, or ModelError when one cannot be a size on a 32-bit device."""
+        for size in sizes:
+            if not 0 <= size < _LIMIT:
+                raise self.fail(f"asks for {size} bytes of working memory")
+        return sizes
+
+    def fail(self, what: str) -> ModelError:
+        """The error that this operator `what`."""
+        return ModelError(
+            f"operator {self.operator.index} ({self.operator.key}) of subgraph {self.subgraph.index} {what}",
+            where=self.model.where,
+            hint="TFLM refuses such an operator; convert the model again",
+        )
+
+
+def _integer(value: flexbuffers.Ref) -> int:
+    return int(value.AsFloat) if value.IsFloat else int(value.AsInt)
