@@ -101,14 +101,12 @@ def analyse(
     end = len(walk.scopes) - 1
     tensors: list[PlannedTensor] = []
     variables: list[PlannedTensor] = []
-    handles = _handles(model)
+    handles, inputs = _handles(model), {(0, tensor) for tensor in model.main.inputs}
     for subgraph, tensor in model.tensors():
         key = (subgraph.index, tensor.index)
         size = _size(model, subgraph, tensor.index)
         lifespan = Lifespan(walk.first.get(key, NEVER), walk.last.get(key, NEVER))
-        keep = preserve_intermediates or (
-            preserve_inputs and key[0] == 0 and tensor.index in model.main.inputs
-        )
+        keep = preserve_intermediates or (preserve_inputs and key in inputs)
         if keep and lifespan.last != NEVER:
             lifespan = Lifespan(lifespan.first, end)
         if tensor.is_variable:

@@ -9,7 +9,8 @@ Fields that the schema does not know survive everywhere but in the root table.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from tflm_zephyr import schema
 from tflm_zephyr.errors import ModelError, PlanError
@@ -103,7 +104,8 @@ def _rewritten(model: Model, plan: bytes | None, *, keep_plan: bool) -> bytes:
     moves = {index: model.data[slice(*place)] for index, place in places.items() if place}
     if plan is None and not plans and not moves:
         return model.data
-    kept = [table for table in entries if table not in plans]
+    dropped = {table.place for table in plans}
+    kept = [table for table in entries if table.place not in dropped]
     private = _private_buffers(model, plans, kept, buffers)
     expected = model.metadata.get(OFFLINE_PLAN) if keep_plan else plan
     if plan is not None and len(plans) == 1 and private and not moves:
@@ -120,7 +122,10 @@ def _rewritten(model: Model, plan: bytes | None, *, keep_plan: bool) -> bytes:
     unwanted = [place for table in moved if (place := _place(table))]
     # In a file whose parts overlap the shorter result may not read back; the longer one always does.
     for body in (cut(root.reader, unwanted, {table.pos for table in moved}), model.data):
-        data = _assembled(body, [table.place for table in kept], moves, home)
+        try:
+            data = _assembled(body, {table.place for table in kept}, moves, home)
+        except ModelError:
+            continue
         if _is_same(model, data, expected):
             return data
     raise RuntimeError(f"{model.where}: the rewritten model does not read back as the same model")
@@ -132,8 +137,9 @@ def _private_buffers(
     """Buffers that only the old plans use, by index and by the bytes that they point to."""
     shared = {0} | {tensor.buffer for _, tensor in model.tensors()} | {t.integer("buffer") for t in kept}
     places = [_place(table) for table in buffers]
+    users = Counter(places)
     indices = dict.fromkeys(table.integer("buffer") for table in plans)
-    return [i for i in indices if i not in shared and places.count(places[i]) == 1]
+    return [i for i in indices if i not in shared and users[places[i]] == 1]
 
 
 def _is_same(model: Model, data: bytes, plan: bytes | None) -> bool:
@@ -155,7 +161,7 @@ def _is_same(model: Model, data: bytes, plan: bytes | None) -> bool:
     )
 
 
-def _assembled(body: bytes, kept: Sequence[str], moves: Mapping[int, bytes], home: int | None) -> bytes:
+def _assembled(body: bytes, kept: Collection[str], moves: Mapping[int, bytes], home: int | None) -> bytes:
     """A new root before the file `body`, and behind it the data of the buffers in `moves`.
 
     `kept` are the metadata entries to keep, by their place in the file; `home` is the buffer of the new plan.
@@ -177,7 +183,7 @@ def _assembled(body: bytes, kept: Sequence[str], moves: Mapping[int, bytes], hom
         values[slots["metadata"]] = 0
     root = out.table(values)
     out.point(0, root[-1])
-    count = max(len(old_buffers), *(index + 1 for index in moves))
+    count = max(len(old_buffers), max(moves, default=-1) + 1)
     buffers = out.vector(count)
     out.point(root[slots["buffers"]], buffers)
     new = {index: out.table({0: 0} if moves[index] else {}) for index in sorted(moves)}
