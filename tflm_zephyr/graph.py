@@ -194,19 +194,17 @@ class _Walk:
         """All requests in the order in which Prepare makes them: by subgraph, operator and call."""
         planned = []
         for (subgraph, operator), sizes in self._requests.items():
-            key = self.model.subgraphs[subgraph].operators[operator].key
+            asking = self.model.subgraphs[subgraph].operators[operator]
             if sizes and (subgraph, operator) not in self._scratch:
                 raise self._fail(
-                    f"operator {operator} ({key}) needs scratch memory but nothing calls its subgraph "
-                    f"{subgraph}; TFLM would write through a stray pointer",
+                    f"{asking.label} needs scratch memory but nothing calls its subgraph {subgraph}; "
+                    "TFLM would write through a stray pointer",
                     "Convert the model with this signature alone",
                 )
             for number, size in enumerate(sizes):
                 if not 0 <= size < 2**31:
-                    raise self._fail(
-                        f"operator {operator} ({key}) of subgraph {subgraph} needs {size} bytes of scratch"
-                    )
-                name = f"{key} {operator} scratch {number}"
+                    raise self._fail(f"{asking.label} of subgraph {subgraph} needs {size} bytes of scratch")
+                name = f"{asking.key} {operator} scratch {number}"
                 planned.append(
                     PlannedScratch(subgraph, operator, name, size, self._scratch[subgraph, operator])
                 )
@@ -234,8 +232,8 @@ class _Walk:
         for tensor in operator.intermediates:
             if _size(self.model, subgraph, tensor) != 0:
                 raise self._fail(
-                    f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} has data in "
-                    f"intermediate tensor {tensor} '{subgraph.tensors[tensor].name}', which TFLM refuses"
+                    f"{operator.label} of subgraph {subgraph.index} has data in intermediate "
+                    f"{subgraph.tensors[tensor].label}, which TFLM refuses"
                 )
 
     def _fail(self, what: str, hint: str = "Export the model again") -> ModelError:

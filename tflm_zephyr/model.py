@@ -22,6 +22,7 @@ from tflm_zephyr.model_types import (
     Subgraph,
     Tensor,
     TensorType,
+    shown,
 )
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "TensorType",
     "load_model",
     "parse_model",
+    "shown",
 ]
 
 _IDENTIFIER = b"TFL3"
@@ -123,7 +125,7 @@ def _metadata(root: Table, buffers: list[bytes | None]) -> dict[str, bytes]:
     for table in root.children("metadata"):
         name, buffer = table.text("name"), table.integer("buffer")
         if buffer >= len(buffers):
-            raise root.reader.fail(f"metadata '{name}' names buffer {buffer} of {len(buffers)}")
+            raise root.reader.fail(f"metadata '{shown(name or '')}' names buffer {buffer} of {len(buffers)}")
         if name is not None:
             found[name] = buffers[buffer] or b""
     return found
@@ -182,7 +184,7 @@ class _Builder:
 
     def _tensor(self, owner: str, index: int, table: Table) -> Tensor:
         name = table.text("name") or ""
-        called = f"tensor {index} '{name}' of {owner}"
+        called = f"tensor {index} '{shown(name)}' of {owner}"
         number, buffer = table.integer("type"), table.integer("buffer")
         type_name = schema.type_name(number)
         if type_name is None:
@@ -242,7 +244,7 @@ class _Builder:
                 f"operator {index} of {owner} names operator code {opcode} of {len(self._codes)}"
             )
         code = self._codes[opcode]
-        called = f"operator {index} ({code.custom_code or code.name}) of {owner}"
+        called = f"operator {index} ({shown(code.custom_code or code.name)}) of {owner}"
         # Newer operators have their options in a second union.
         options = table.child("builtin_options") or table.child("builtin_options2")
         if table.integer("large_custom_options_offset") > 1:

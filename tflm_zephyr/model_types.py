@@ -17,6 +17,12 @@ OFFLINE_PLAN = "OfflineMemoryAllocation"
 """Name of the metadata that carries an offline memory plan (TFLM, micro_allocation_info.cc)."""
 
 
+def shown(name: str) -> str:
+    """A name out of a model for a message: on one line, printable, at most 80 characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name[:100])
+    return text if len(name) <= 80 and len(text) <= 80 else text[:79] + "…"
+
+
 class TensorType(str, enum.Enum):
     """A tensor's element type; the value is numpy's name for it, where numpy has one."""
 
@@ -117,6 +123,11 @@ class Tensor:
     shape_signature: tuple[int, ...]
 
     @property
+    def label(self) -> str:
+        """How messages name it: its index and printable name."""
+        return f"tensor {self.index} '{shown(self.name)}'"
+
+    @property
     def elements(self) -> int:
         """How many elements; 1 for a scalar."""
         return math.prod(self.shape)
@@ -126,7 +137,7 @@ class Tensor:
         """Bytes in TFLM's arena before alignment. ModelError for a type that TFLM cannot hold."""
         if not self.type.has_size:
             raise ModelError(
-                f"tensor {self.index} '{self.name}' is of type {self.type.value}, which TFLM cannot hold",
+                f"{self.label} is of type {self.type.value}, which TFLM cannot hold",
                 hint="Convert the model without it",
             )
         return self.elements * self.type.size_bytes
@@ -169,6 +180,11 @@ class Operator:
     options_name: str
     custom_options: bytes
     subgraphs: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """How messages name it: its index and printable key."""
+        return f"operator {self.index} ({shown(self.key)})"
 
     @property
     def key(self) -> str:

@@ -74,7 +74,7 @@ def normalised_for_litert(data: bytes) -> tuple[bytes, tuple[str, ...]]:
             if pos is None or (quantization.dimension >= 0 and (rank == 0 or quantization.dimension < rank)):
                 continue
             struct.pack_into("<i", patched, pos, 0)
-            changed.append(f"tensor {tensor.index} '{tensor.name}' from {quantization.dimension}")
+            changed.append(f"{tensor.label} from {quantization.dimension}")
     if not changed:
         return data, ()
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
