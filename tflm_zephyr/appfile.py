@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app file (YAML): what `generate` was asked for. It can stand in for the flags, and lies beside the app.
 
-    name: digits                       # default: the app folder's name
-    boards: [nrf9160dk/nrf9160/ns, mps2/an385]
-    kernels: reference                 # or cmsis_nn
-    tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
-    main_stack_bytes: 4096
-    models:
-      - model: digits.tflite           # paths are relative to the app file
-        name: digits                   # default: the file's name
-        arena: auto                    # or bytes
-        plan: packed                   # or online: TFLM plans at start-up
-        inputs: test.npz               # golden inputs; default: seeded random ones
-        runs: 1                        # how many of them the self-test runs
-        custom_operators:
-          - {name: MyOp, register: Register_MY_OP, header: my_op.h, sources: [my_op.cc]}
+name: digits                       # default: the app folder's name
+boards: [nrf9160dk/nrf9160/ns, mps2/an385]
+kernels: reference                 # or cmsis_nn
+tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
+main_stack_bytes: 4096
+models:
+  - model: digits.tflite           # paths are relative to the app file
+    name: digits                   # default: the file's name
+    arena: auto                    # or bytes
+    plan: packed                   # or online: TFLM plans at start-up
+    inputs: test.npz               # golden inputs; default: seeded random ones
+    runs: 1                        # how many of them the self-test runs
+    custom_operators:
+      - {name: MyOp, register: Register_MY_OP, header: my_op.h, sources: [my_op.cc]}
 """
 
 from __future__ import annotations
@@ -156,9 +156,7 @@ class _Reader:
             raise self._error(f"{at}.custom_operators", "a list")
         return ModelConfig(
             **values,
-            custom_operators=tuple(
-                self._custom(item, f"{at}.custom_operators[{i}]") for i, item in enumerate(customs)
-            ),
+            custom_operators=tuple(self._custom(item, f"{at}.custom_operators[{i}]") for i, item in enumerate(customs)),
         )
 
     def _custom(self, raw: object, at: str) -> CustomOperatorConfig:

@@ -2,9 +2,10 @@
 """Which TFLM sources an app compiles: the interpreter's core, the kernels of its operators, what those call.
 
 TFLM keeps a function's definition beside its declaration: what `x.h` declares stands in `x.cc` or in
-`x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs are found by following its includes: every header that is
-reached adds the sources of its own stem, whose includes are followed in turn. Sources too many cost build
-time and no flash (`--gc-sections`); sources too few end in a link error.
+`x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs are found
+by following its includes: every header that is reached adds the sources of its own stem, whose includes are
+followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few end in a
+link error.
 Read in tflite-micro at revision 8d404de73acf7687831e16d88e86e4f73cfddf8e; nothing here depends on it.
 """
 
@@ -87,9 +88,7 @@ class TflmTree:
     def _reads(self, path: str) -> tuple[str, ...]:
         if path not in self._includes:
             text = (self._root / path).read_text(encoding="utf-8", errors="replace")
-            self._includes[path] = tuple(
-                name for name in map(self._locate, _INCLUDE.findall(text)) if name is not None
-            )
+            self._includes[path] = tuple(name for name in map(self._locate, _INCLUDE.findall(text)) if name is not None)
         return self._includes[path]
 
     def _locate(self, include: str) -> str | None:

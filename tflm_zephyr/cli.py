@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
+
+Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflm_zephyr import __version__
+from tflm_zephyr.errors import ToolError
+
+_SIGNAL_EXIT = 128
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    parser = build_parser("tflm-zephyr")
+    return run(parser.parse_args(argv))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out a parsed command line."""
+    from tflm_zephyr import commands
+
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    handler: Callable[[argparse.Namespace, commands.Say], commands.Done] = getattr(commands, f"do_{args.command}")
+    say = _quiet if args.json else _say
+    try:
+        done = handler(args, say)
+        print(json.dumps(done.json, indent=2) if args.json else done.text, flush=True)
+        return done.code
+    except ToolError as err:
+        if args.traceback:
+            raise
+        print(f"tflm-zephyr: error: {err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tflm-zephyr: interrupted", file=sys.stderr)
+        return _SIGNAL_EXIT + signal.SIGINT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SIGNAL_EXIT + signal.SIGPIPE
+
+
+def build_parser(prog: str) -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro.",
+    )
+    parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_generate, _plan, _build, _flash, _run, _boards, _ports):
+        add(commands)
+    return parser
+
+
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def _command(commands: _Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+    return parser
+
+
+def _generate(commands: _Commands) -> None:
+    parser = _command(commands, "generate", "write a ready-to-flash Zephyr app for a .tflite model")
+    parser.add_argument("model", nargs="*", type=Path, metavar="MODEL", help=".tflite files")
+    parser.add_argument("-o", "--output", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("--app", type=Path, metavar="FILE", help="an app file (YAML) instead of the flags")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="a board target; may be repeated (default: nrf9160dk/nrf9160/ns and mps2/an385)",
+    )
+    parser.add_argument("--name", help="the app's name (default: its folder's)")
+    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), help="kernel library (default: reference)")
+    parser.add_argument(
+        "--tflm",
+        choices=("selected", "module"),
+        help="compile just the TFLM sources that the models need "
+        "(default), or link Zephyr's whole tflite-micro library",
+    )
+    parser.add_argument(
+        "--plan",
+        choices=("packed", "online"),
+        help="who plans the arena: this tool (default), or TFLM when the app starts",
+    )
+    parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="FILE",
+        help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
+    )
+    parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
+    parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
+    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
+    _workspace(parser)
+
+
+def _plan(commands: _Commands) -> None:
+    parser = _command(commands, "plan", "plan a model's tensor arena, or pack a CSV of buffers")
+    parser.add_argument("model", type=Path, metavar="FILE", help="a .tflite model, or a CSV: id,lower,upper,size")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the planned .tflite (or CSV)")
+    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
+    parser.add_argument("--map", action="store_true", help="draw the arena step by step")
+    parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
+    parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
+    parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")
+
+
+def _build(commands: _Commands) -> None:
+    parser = _command(commands, "build", "build a generated app with west")
+    _app_and_board(parser)
+    parser.add_argument("-p", "--pristine", action="store_true", help="from scratch")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="build with other Zephyr or TFLM revisions than the app was generated for",
+    )
+    _workspace(parser)
+
+
+def _flash(commands: _Commands) -> None:
+    parser = _command(commands, "flash", "flash a built app onto a board with west")
+    _app_and_board(parser)
+    parser.add_argument("--runner", help="west's flash runner, as in nrfjprog, nrfutil, jlink")
+    parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, when several are there")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
+    _workspace(parser)
+
+
+def _run(commands: _Commands) -> None:
+    parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards (default: by --target)")
+    parser.add_argument(
+        "--target",
+        choices=("qemu", "serial", "host"),
+        help="default: serial with --port, QEMU where the board has it",
+    )
+    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="where the board's build is")
+    parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
+    parser.add_argument("--baudrate", type=_count, metavar="N", help="default: the board's, 115200")
+    parser.add_argument("--flash", action="store_true", help="flash the board first")
+    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="S", help="default: 60")
+    parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed, with meaningless ticks")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="with --target host: a labelled .npz (x, y) to run whole, for the accuracy",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what the device prints")
+    _workspace(parser)
+
+
+def _boards(commands: _Commands) -> None:
+    _command(commands, "boards", "list the boards that are described")
+
+
+def _ports(commands: _Commands) -> None:
+    _command(commands, "ports", "list serial ports and whose they are")
+
+
+def _app_and_board(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="default: the app's first board")
+    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+
+
+def _workspace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-w",
+        "--workspace",
+        type=Path,
+        metavar="DIR",
+        help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
+    )
+
+
+def _size(text: str) -> int:
+    """Bytes: 4096, 0x1000, 4k, 1M."""
+    units = {"k": 1024, "m": 1024 * 1024}
+    factor = units.get(text[-1:].lower(), 1)
+    try:
+        value = int(text[:-1] if factor > 1 else text, 0) * factor
+    except ValueError:
+        value = 0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size in bytes, as in 4096 or 4k")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _quiet(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _on_sigterm(signum: int, frame: object) -> None:
+    raise SystemExit(_SIGNAL_EXIT + signum)  # so that every `with` on the way out lets go of what it holds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each command does: parsed arguments in, text and JSON out. Prints nothing; `cli` does."""
+
+from __future__ import annotations
+
+from tflm_zephyr.commands.boards import do_boards, do_ports
+from tflm_zephyr.commands.device import do_build, do_flash, do_run
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.commands.generate import do_generate
+from tflm_zephyr.commands.plan import do_plan
+
+__all__ = ["Done", "Say", "do_boards", "do_build", "do_flash", "do_generate", "do_plan", "do_ports", "do_run"]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`build`, `flash` and `run`: an app through west onto a board or into QEMU, and its results back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from tflm_zephyr import build
+from tflm_zephyr.app_files import AppManifest, load_manifest
+from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.errors import AppError, BoardError, DeviceError
+from tflm_zephyr.report import text
+from tflm_zephyr.run.gather import gather_all
+from tflm_zephyr.run.link import Link
+from tflm_zephyr.run.ports import choose_port, find_ports
+from tflm_zephyr.run.qemu_link import QemuLink
+from tflm_zephyr.run.result import RunResult
+from tflm_zephyr.run.serial_link import SerialLink
+from tflm_zephyr.toolchain import detect_toolchain
+from tflm_zephyr.workspace import find_workspace
+
+
+def do_build(args: argparse.Namespace, say: Say) -> Done:
+    """`build`: west build, checked against what the app was generated for."""
+    manifest = load_manifest(args.app)
+    board = _board(args, manifest)
+    workspace = find_workspace(args.workspace, app=args.app)
+    workspace.require(board.name, manifest.kernels)
+    recorded = build.Recorded(manifest.zephyr_version, manifest.tflm_revision)
+    for difference in build.check_revisions(recorded, workspace, force=args.force):
+        say(f"warning: {difference}")
+    toolchain = detect_toolchain()
+    say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
+    request = build.BuildRequest(args.app, board.name, _build_dir(args, board), "always" if args.pristine else "auto")
+    built = build.build(request, workspace, toolchain, on_line=say if args.verbose else None)
+    return Done(text.built(built), text.built_json(built))
+
+
+def do_flash(args: argparse.Namespace, say: Say) -> Done:
+    """`flash`: west flash."""
+    manifest = load_manifest(args.app)
+    board = _board(args, manifest)
+    _flash(args, board, say)
+    return Done(f"Flashed {manifest.name} onto {board.name}.", {"app": manifest.name, "board": board.name})
+
+
+def do_run(args: argparse.Namespace, say: Say) -> Done:
+    """`run`: the app's self-test in QEMU, on a board, or with TFLM on this host."""
+    if args.data is not None and args.target != "host":
+        raise AppError("--data runs on this host", where=str(args.data), hint="Add --target host")
+    if args.target == "host":
+        from tflm_zephyr.commands.host import run_host
+
+        return run_host(args, say)
+    manifest = load_manifest(args.app)
+    board, link, action = _route(args, manifest, say)
+    results = gather_all(
+        link,
+        models=len(manifest.models),
+        timeout_s=args.timeout,
+        silence_s=args.timeout,
+        action=action,
+        on_line=say if args.verbose else None,
+    )
+    for result in results:
+        _check(result, manifest, board)
+    failed = any(result.status == "fail" for result in results)
+    return Done(text.results(results), [result.to_json() for result in results], 1 if failed else 0)
+
+
+def _route(args: argparse.Namespace, manifest: AppManifest, say: Say) -> tuple[Board, Link, Callable[[], None] | None]:
+    """The board, the link to it, and what to do once the link is open."""
+    serial = args.target == "serial" or args.port is not None or args.flash
+    if args.target == "qemu" and serial:
+        raise AppError("--port and --flash are for boards, not QEMU", where="run", hint="Leave --target qemu out")
+    names = (args.board,) if args.board else manifest.boards
+    boards = [load_board(name) for name in names]
+    if not serial:
+        board = next((board for board in boards if board.qemu is not None), None)
+        if board is None or board.qemu is None:
+            raise BoardError(
+                "QEMU emulates none of these boards as far as boards/ says",
+                where=", ".join(names),
+                hint="Use --port for a real board, or --target host",
+            )
+        elf = _build_dir(args, board) / "zephyr" / "zephyr.elf"
+        return board, QemuLink(board.qemu, elf, icount=not args.no_icount), None
+    board = next((board for board in boards if board.qemu is None), boards[0])
+    url = args.port or choose_port(find_ports(), usb_vid=board.serial.usb_vid).device
+    link = SerialLink(url, args.baudrate or board.serial.baudrate)
+    return board, link, (lambda: _flash(args, board, say)) if args.flash else None
+
+
+def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:
+    workspace = find_workspace(args.workspace, app=args.app)
+    request = build.FlashRequest(
+        _build_dir(args, board), getattr(args, "runner", None) or "", getattr(args, "dev_id", None) or ""
+    )
+    build.flash(request, workspace, detect_toolchain(), on_line=say if args.verbose else None)
+
+
+def _board(args: argparse.Namespace, manifest: AppManifest) -> Board:
+    name = args.board or manifest.boards[0]
+    return load_board(name)
+
+
+def _build_dir(args: argparse.Namespace, board: Board) -> Path:
+    folder: Path = args.build_dir or args.app / "build" / board.file_stem
+    return folder
+
+
+def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:
+    """Refuse results of another app, model or board than was asked for."""
+    if result.app != manifest.name or result.model not in manifest.models:
+        raise DeviceError(
+            f"app {result.app} with model {result.model} answered, not {manifest.name}",
+            where=result.link,
+            hint="Build and flash this app",
+        )
+    wanted = manifest.models[result.model]
+    if not wanted.startswith(result.sha256):
+        raise DeviceError(
+            f"the device runs model {result.model} with SHA-256 {result.sha256}, the app has {wanted[:16]}",
+            where=result.link,
+            hint="Build and flash the app again",
+        )
+    if result.board.split("@")[0] != board.name.split("@")[0]:
+        raise DeviceError(
+            f"the app there was built for {result.board}, not {board.name}",
+            where=result.link,
+            hint="Build and flash it for this board, or name the other with --board",
+        )

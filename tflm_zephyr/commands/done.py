@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command's result for people and for programs, and its exit code."""
+
+    text: str
+    json: Any
+    code: int = 0

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`generate`: write an app, or with --check tell whether it is stale."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr import app_files, appfile
+from tflm_zephyr.app import AppSpec, identifier, render, render_workflow
+from tflm_zephyr.appfile import AppConfig, ModelConfig
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.report import text
+
+if TYPE_CHECKING:
+    from tflm_zephyr.generate import Tflm
+
+
+def do_generate(args: argparse.Namespace, say: Say) -> Done:
+    """`generate`: write an app, or with --check compare it."""
+    from tflm_zephyr.generate import generate
+    from tflm_zephyr.golden import dump, path_of
+
+    config, app = _config_and_folder(args)
+    made = generate(config, app, _tflm(args))
+    files = render(made.spec)
+    files[appfile.NAME] = appfile.dump(config, app)
+    files.update({path_of(model.ident): dump(model) for model in made.spec.models if model.golden})
+    files = dict(sorted(files.items()))
+    if args.check:
+        app_files.load_manifest(app)
+        change = app_files.compare(app, files)
+        return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
+    change = app_files.write(app, files, made.manifest, force=args.force)
+    workflow = _write_workflow(made.spec, app, force=args.force) if args.ci else None
+    return Done(
+        text.generated(app, made, change, workflow),
+        {**text.change_json(app, change), **text.app_json(made), "workflow": workflow and str(workflow)},
+    )
+
+
+def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
+    """The app's config from flags or app file, and its folder."""
+    if args.app is None and not args.model and args.output is not None and (args.output / appfile.NAME).is_file():
+        args.app = args.output / appfile.NAME
+    if args.app is not None:
+        if args.model:
+            raise AppError("models come from the app file", where=str(args.app), hint="Give MODEL or --app, not both")
+        config = appfile.load(args.app)
+        folder = args.output or (args.app.parent if (args.app.parent / app_files.MANIFEST).is_file() else None)
+        if folder is None:
+            raise AppError("no folder for the app", where=str(args.app), hint="Name one with -o APP")
+    else:
+        if not args.model:
+            raise AppError("no model", where="generate", hint="Name a .tflite file, or an app file with --app")
+        if args.output is None:
+            raise AppError("no folder for the app", where="generate", hint="Name one with -o APP")
+        config, folder = (
+            AppConfig(models=tuple(ModelConfig(path.absolute()) for path in args.model)),
+            args.output,
+        )
+    given: dict[str, Any] = {"name": args.name, "kernels": args.kernels, "tflm": args.tflm}
+    given["boards"] = tuple(args.board) if args.board else None
+    per_model: dict[str, Any] = {"arena": args.arena, "plan": args.plan, "runs": args.runs}
+    per_model["inputs"] = args.inputs.absolute() if args.inputs else None
+    models = tuple(replace(model, **_set(per_model)) for model in config.models)
+    config = replace(config, models=models, **_set(given))
+    return replace(config, name=config.name or identifier(folder.resolve().name)), folder
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _write_workflow(spec: AppSpec, app: Path, *, force: bool) -> Path:
+    """The workflow, at the top of the git checkout that the app is in, or else in the app itself."""
+    top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
+    path = top / ".github" / "workflows" / f"{spec.name}.yml"
+    folder = Path(os.path.relpath(app.resolve(), top)).as_posix()
+    app_files.write_new(path, render_workflow(spec, folder), force=force)
+    return path
+
+
+def _tflm(args: argparse.Namespace) -> Tflm:
+    """TFLM of the workspace that is named or around; the shipped table's when there is none."""
+    from tflm_zephyr.generate import tflm_of
+    from tflm_zephyr.workspace import find_workspace
+
+    if args.workspace is None and "ZEPHYR_BASE" not in os.environ:
+        return tflm_of(None)
+    workspace = find_workspace(args.workspace)
+    return tflm_of(workspace.tflm_dir, workspace.tflm_revision)

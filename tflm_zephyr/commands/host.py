@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run --target host`: the app's planned models in TFLM on this machine, with the reference kernels."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from tflm_zephyr import appfile
+from tflm_zephyr.app import ModelSpec
+from tflm_zephyr.app_files import AppManifest, load_manifest
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.dataset import Accuracy, Deviation, deviate, load_dataset, quantise, score
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.host import run_many
+from tflm_zephyr.model import parse_model
+from tflm_zephyr.report import text
+from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult
+
+
+def run_host(args: argparse.Namespace, say: Say) -> Done:
+    """The self-test of each model, or with --data a whole data set through the one model."""
+    from tflm_zephyr.generate import generate, tflm_of
+
+    manifest = load_manifest(args.app)
+    config = appfile.load(args.app / appfile.NAME)
+    made = generate(config, args.app, tflm_of(None))
+    for model in made.spec.models:
+        if manifest.models.get(model.ident) != model.sha256:
+            raise AppError(
+                f"model {model.ident} has changed since the app was generated",
+                where=str(args.app),
+                hint="Generate the app again",
+            )
+    if args.data is not None:
+        if len(made.spec.models) != 1:
+            raise AppError("the app has several models", where=str(args.data), hint="Give each an app of its own")
+        measured = _data(made.spec.models[0], args.data)
+        return Done(text.measured(made.spec.models[0].name, args.data, measured), text.measured_json(measured))
+    results = [_self_test(model, manifest) for model in made.spec.models]
+    failed = any(result.status == "fail" for result in results)
+    return Done(text.results(results), [result.to_json() for result in results], 1 if failed else 0)
+
+
+def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:
+    model, dataset = parse_model(spec.data), load_dataset(path)
+    runs = run_many(spec.data, quantise(model, dataset)).runs
+    return score(model, dataset, runs) if dataset.has_classes else deviate(model, dataset, runs)
+
+
+def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
+    model = parse_model(spec.data)
+    inputs = [run.inputs for run in spec.golden] or [tuple(bytes(t.bytes) for t in spec.inputs)]
+    done = run_many(spec.data, inputs)
+    runs = []
+    for k, outputs in enumerate(done.runs):
+        tensors = [model.main.tensors[index] for index in model.main.outputs]
+        checks = tuple(_compare(i, got, spec.golden[k].outputs[i]) for i, got in enumerate(outputs) if spec.golden)
+        produced = (Output(i, t.type.value, data) for i, (t, data) in enumerate(zip(tensors, outputs, strict=True)))
+        runs.append(Invocation(k, tuple(produced), checks))
+    passed = all(check.result == "pass" for run in runs for check in run.checks)
+    return RunResult(
+        app=manifest.name,
+        board=f"host/{os.uname().machine}",
+        model=spec.ident,
+        sha256=spec.sha256[:16],
+        kernels="reference",
+        tflm=f"tflite-micro {done.version}",
+        zephyr="",
+        arena=Arena(done.arena_bytes, done.used_bytes, done.head_bytes, done.tail_bytes, "ample"),
+        runs=tuple(runs),
+        status=("pass" if passed else "fail") if spec.golden else "none",
+        where="host",
+        link="TFLM on the host",
+    )
+
+
+def _compare(index: int, got: bytes, want: bytes) -> Check:
+    if got == want:
+        return Check(index, "pass", exact=True)
+    first = next(i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b)
+    return Check(index, "fail", first, got[first], want[first], exact=False)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AppConfig -> AppSpec: each model is read, checked, planned, sized and given its golden outputs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from tflm_zephyr import __version__, operators, sources
+from tflm_zephyr.app import (
+    AppSpec,
+    ArenaSpec,
+    CallSpec,
+    ModelSpec,
+    ResolverSpec,
+    TensorSpec,
+    c_string,
+    identifier,
+)
+from tflm_zephyr.app_files import AppManifest
+from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.errors import AppError, ModelError
+from tflm_zephyr.golden import GoldenRuns, golden_runs
+from tflm_zephyr.graph import Graph
+from tflm_zephyr.kernels import CORES, KernelLibrary
+from tflm_zephyr.kernels import get as get_kernels
+from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
+from tflm_zephyr.model import Model, Tensor, load_model
+from tflm_zephyr.model_write import aligned, with_offline_plan, without_offline_plan
+
+ZEPHYR_VERSION = "4.1.0"
+_WEST_MODULES = (
+    "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
+    "trusted-firmware-m",
+)  # fmt: skip
+_TFLITE_TYPES = {
+    "float32": "kTfLiteFloat32", "int8": "kTfLiteInt8", "uint8": "kTfLiteUInt8", "int16": "kTfLiteInt16",
+    "uint16": "kTfLiteUInt16", "int32": "kTfLiteInt32", "uint32": "kTfLiteUInt32", "int64": "kTfLiteInt64",
+    "uint64": "kTfLiteUInt64", "bool": "kTfLiteBool", "float64": "kTfLiteFloat64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tflm:
+    """The TFLM that an app is generated for: its op resolver's calls and its sources."""
+
+    operators: operators.OperatorTable
+    sources: sources.SourceTable
+    revision: str
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """A model, checked and planned; `data` is what the app compiles in."""
+
+    config: ModelConfig
+    model: Model
+    resolver: operators.ResolverSpec
+    head: HeadPlan
+    data: bytes
+
+    @property
+    def planned(self) -> bool:
+        """Whether `data` carries an offline plan."""
+        return self.head.offsets is not None
+
+
+@dataclass(frozen=True)
+class Generated:
+    """An app to be rendered, what its manifest says, and remarks for the user."""
+
+    spec: AppSpec
+    manifest: AppManifest
+    notes: tuple[str, ...]
+    prepared: tuple[PreparedModel, ...]
+
+
+def tflm_of(tflm_dir: Path | None, revision: str = "") -> Tflm:
+    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None."""
+    table = sources.table_for(tflm_dir, revision)
+    return Tflm(operators.table_for(tflm_dir, table.revision), table, table.revision)
+
+
+def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> PreparedModel:
+    """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
+    model = load_model(config.model)
+    head = plan_head(model, library, offline="auto" if config.plan == "packed" else "never")
+    resolver = operators.resolve(head.graph, tflm.operators, tuple(map(_custom_operator, config.custom_operators)))
+    operators.check_types(model, frozenset(item.name for item in config.custom_operators))
+    if head.offsets is not None:
+        data = with_offline_plan(model, head.offsets)
+    elif "OfflineMemoryAllocation" in model.metadata:
+        data = without_offline_plan(model)
+    else:
+        data = aligned(model)
+    return PreparedModel(config, model, resolver, head, data)
+
+
+def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
+    """The app that `config` asks for, to be written to the folder `app`."""
+    name = identifier(config.name or app.resolve().name)
+    boards = tuple(load_board(board) for board in dict.fromkeys(config.boards))
+    if not boards:
+        raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
+    library = _library(config, boards)
+    prepared: list[PreparedModel] = []
+    models: list[ModelSpec] = []
+    notes: list[str] = []
+    for model_config in config.models:
+        item = prepare(model_config, tflm, library)
+        golden = golden_runs(item.model, model_config, app)
+        prepared.append(item)
+        models.append(_model_spec(item, library, golden, app))
+        notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
+        if not golden.runs:
+            notes.append(f"{model_config.label}: the self-test carries no reference")
+    customs = tuple(custom for item in config.models for custom in item.custom_operators)
+    spec = AppSpec(
+        name=name,
+        models=tuple(models),
+        boards=boards,
+        kernels=config.kernels,
+        tflm=config.tflm,
+        tflm_revision=tflm.revision,
+        tflm_sources=tflm.sources.select(_registrations(prepared)),
+        tflm_include_dirs=sources.INCLUDE_DIRS,
+        zephyr_version=ZEPHYR_VERSION,
+        west_modules=_WEST_MODULES,
+        main_stack_bytes=config.main_stack_bytes,
+        custom_sources=_relative((path for custom in customs for path in custom.sources), app),
+        custom_include_dirs=_relative((path.parent for custom in customs for path in custom.sources), app),
+    )
+    manifest = AppManifest(
+        generator=__version__,
+        name=name,
+        zephyr_version=ZEPHYR_VERSION,
+        tflm_revision=tflm.revision,
+        kernels=config.kernels,
+        boards=tuple(board.name for board in boards),
+        models={model.ident: model.sha256 for model in models},
+    )
+    return Generated(spec, manifest, tuple(notes), tuple(prepared))
+
+
+def _library(config: AppConfig, boards: Sequence[Board]) -> KernelLibrary:
+    """The kernels of the app: for CMSIS-NN those of the board whose core asks for the most scratch."""
+    if config.kernels == "cmsis_nn" and config.tflm == "selected":
+        raise AppError(
+            "CMSIS-NN kernels come with Zephyr's own tflite-micro library only",
+            where="kernels",
+            hint="Add --tflm module",
+        )
+    cores = [CORES[board.core] for board in boards if board.core in CORES]
+    return get_kernels(config.kernels, dsp=any(core.dsp for core in cores), mve=any(core.mve for core in cores))
+
+
+def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns, app: Path) -> ModelSpec:
+    main = item.model.main
+    arena = arena_size(item.head, library, given=item.config.arena)
+    return ModelSpec(
+        name=item.config.label,
+        ident=identifier(item.config.label),
+        sha256=item.model.sha256,
+        data=item.data,
+        planned=item.planned,
+        inputs=tuple(_tensor_spec(main.tensors[i], item.model) for i in main.inputs),
+        outputs=tuple(_tensor_spec(main.tensors[i], item.model) for i in main.outputs),
+        resolver=ResolverSpec(tuple(CallSpec(_expression(call)) for call in item.resolver.calls)),
+        arena=ArenaSpec(arena.bytes, arena.source, arena.note),
+        golden=golden.runs,
+        golden_source=golden.source,
+        resource_variables=_resource_variables(item.head.graph),
+        custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
+    )
+
+
+def _tensor_spec(tensor: Tensor, model: Model) -> TensorSpec:
+    if tensor.type.value not in _TFLITE_TYPES:
+        raise ModelError(
+            f"input or output tensor {tensor.index} ({tensor.name}) is of type {tensor.type.value}, which the "
+            "generated interface cannot pass",
+            where=model.where,
+            hint="Convert the model with int8, int16, int32, bool or float32 inputs and outputs",
+        )
+    quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
+    single = quantised is not None and len(quantised.scales) == 1
+    return TensorSpec(
+        name=tensor.name,
+        type=tensor.type.value,
+        c_type=tensor.type.c_type,
+        tflite_type=_TFLITE_TYPES[tensor.type.value],
+        shape=tensor.shape,
+        elements=prod(tensor.shape),
+        bytes=tensor.size_bytes,
+        scale=quantised.scales[0] if quantised is not None and single else None,
+        zero_point=quantised.zero_points[0] if quantised is not None and single and quantised.zero_points else 0,
+    )
+
+
+def _expression(call: operators.ResolverCall | operators.CustomOperator) -> str:
+    if isinstance(call, operators.CustomOperator):
+        return f"AddCustom({c_string(call.name)}, {call.register}())"
+    return f"{call.method}()"
+
+
+def _registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            {
+                call.register
+                for item in prepared
+                for call in item.resolver.calls
+                if isinstance(call, operators.ResolverCall)
+            }
+        )
+    )
+
+
+def _resource_variables(graph: Graph) -> int:
+    """How many resource variables the model's VAR_HANDLE operators name, each once."""
+    names = {
+        (operator.options.get("container"), operator.options.get("shared_name"))
+        for subgraph in graph.model.subgraphs
+        for operator in subgraph.operators
+        if operator.name == "VAR_HANDLE"
+    }
+    return len(names)
+
+
+def _custom_operator(config: CustomOperatorConfig) -> operators.CustomOperator:
+    if not re.fullmatch(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", config.register):
+        raise AppError(f"register: {config.register!r} is no C++ function's name", where=config.name, hint="Mend it")
+    if not re.fullmatch(r"[\w./+-]+", config.header):
+        raise AppError(f"header: {config.header!r} cannot be included", where=config.name, hint="Rename the file")
+    for path in config.sources:
+        if not path.is_file():
+            raise AppError("no such source of a custom operator", where=str(path), hint="Mend the app file")
+    return operators.CustomOperator(
+        config.name, config.register, config.header, tuple(path.as_posix() for path in config.sources)
+    )
+
+
+def _relative(paths: Iterable[Path], app: Path) -> tuple[str, ...]:
+    base = app.resolve()
+    return tuple(dict.fromkeys(Path(os.path.relpath(path, base)).as_posix() for path in paths))

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line shows. Bytes unless a unit stands beside the number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr.dataset import Accuracy, Deviation
+
+if TYPE_CHECKING:
+    from tflm_zephyr.app_files import Change
+    from tflm_zephyr.board import Board
+    from tflm_zephyr.build import Build
+    from tflm_zephyr.generate import Generated, PreparedModel
+    from tflm_zephyr.memory import HeadPlan
+    from tflm_zephyr.model import Model
+    from tflm_zephyr.plan.problem import Plan
+    from tflm_zephyr.run.ports import SerialPort
+    from tflm_zephyr.run.result import Invocation, RunResult
+
+_SHOWN_VALUES = 16
+
+
+def generated(app: Path, made: Generated, change: Change, workflow: Path | None) -> str:
+    """After `generate`."""
+    spec = made.spec
+    lines = [f"App {spec.name} in {app}: {_changes(change)}."]
+    for model, item in zip(spec.models, made.prepared, strict=True):
+        lines.append(
+            f"  {model.name}: {_size(len(model.data))} model, {len(model.resolver.calls)} operators "
+            f"({', '.join(call.expression.removesuffix('()') for call in model.resolver.calls)})"
+        )
+        lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
+        lines.append(f"    head {_head(item)}")
+        if model.golden:
+            lines.append(f"    self-test: {_count(len(model.golden), 'run')}, reference {model.golden_source}")
+    lines += [f"  note: {note}" for note in made.notes]
+    if workflow is not None:
+        lines.append(f"  CI workflow: {workflow}")
+    board = spec.boards[0].name
+    lines.append(f"Next: tflm-zephyr build {app} --board {board}, or west build -b {board} {app}")
+    return "\n".join(lines)
+
+
+def _changes(change: Change) -> str:
+    done = [_count(len(change.written) + len(change.edited), "file") + " written"]
+    if change.unchanged:
+        done.append(f"{len(change.unchanged)} unchanged")
+    if change.removed:
+        done.append(f"{len(change.removed)} removed")
+    if change.edited:
+        done.append(f"your edits kept as .orig: {', '.join(change.edited)}")
+    return ", ".join(done)
+
+
+def _head(item: PreparedModel) -> str:
+    head = item.head
+    if not item.planned:
+        return f"{head.greedy_bytes}, placed by TFLM itself"
+    return f"{head.head_bytes}, planned offline (TFLM's own placing: {head.greedy_bytes})"
+
+
+def app_json(made: Generated) -> dict[str, Any]:
+    """The app that was generated."""
+    return {
+        "app": made.spec.name,
+        "boards": [board.name for board in made.spec.boards],
+        "tflm_revision": made.spec.tflm_revision,
+        "models": [
+            {
+                "name": model.ident,
+                "sha256": model.sha256,
+                "model_bytes": len(model.data),
+                "operators": [call.expression for call in model.resolver.calls],
+                "resolver_size": model.resolver.size,
+                "arena": asdict(model.arena),
+                "head": plan_json(item.head),
+                "offline_plan": item.planned,
+                "golden": {"runs": len(model.golden), "source": model.golden_source},
+            }
+            for model, item in zip(made.spec.models, made.prepared, strict=True)
+        ],
+        "notes": list(made.notes),
+    }
+
+
+def check(app: Path, change: Change) -> str:
+    """After `generate --check`."""
+    if not change.stale:
+        return f"{app} is up to date ({_count(len(change.unchanged), 'file')})."
+    lines = [f"{app} is stale:"]
+    lines += [f"  out of date: {path}" for path in change.written]
+    lines += [f"  edited by hand: {path}" for path in change.edited]
+    lines += [f"  no longer generated: {path}" for path in change.removed]
+    return "\n".join(lines)
+
+
+def change_json(app: Path, change: Change) -> dict[str, Any]:
+    """What was or would be written."""
+    return {"folder": str(app), "stale": change.stale, **asdict(change)}
+
+
+def plan(path: Path, model: Model, head: HeadPlan, *, draw: bool, written: Path | None) -> str:
+    """After `plan` of a model."""
+    from tflm_zephyr.plan import draw as drawing
+
+    buffers = len(head.problem.buffers)
+    lines = [
+        f"{path.name}: {_count(len(model.main.operators), 'operator')}, {_count(buffers, 'buffer')} in the head "
+        f"({_count(len(head.graph.scratch), 'scratch buffer')})",
+        f"  linear       {head.linear_bytes:>9}  every buffer its own place",
+        f"  greedy       {head.greedy_bytes:>9}  TFLM's own placing at start-up",
+        f"  packed       {head.packed_bytes:>9}  all buffers placed freely",
+        f"  this plan    {head.head_bytes:>9}  {_placing(head)}",
+        f"  lower bound  {head.lower_bound_bytes:>9}  bytes alive at once{', reached' if head.optimal else ''}",
+    ]
+    if head.unknown:
+        lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
+    if draw:
+        lines += ["", *drawing.draw(head.plan)]
+    if written is not None:
+        lines.append(f"Written: {written}")
+    return "\n".join(lines)
+
+
+def _placing(head: HeadPlan) -> str:
+    if head.offsets is None:
+        return "no metadata needed: TFLM's own placing is as good"
+    return "as metadata; TFLM places scratch buffers around it"
+
+
+def plan_json(head: HeadPlan) -> dict[str, Any]:
+    """A model's plan."""
+    return {
+        "linear_bytes": head.linear_bytes,
+        "greedy_bytes": head.greedy_bytes,
+        "packed_bytes": head.packed_bytes,
+        "head_bytes": head.head_bytes,
+        "lower_bound_bytes": head.lower_bound_bytes,
+        "optimal": head.optimal,
+        "offsets": None if head.offsets is None else list(head.offsets),
+        "unknown_scratch": list(head.unknown),
+        "buffers": _buffers_json(head.plan),
+    }
+
+
+def packing(plan: Plan, lower: int, *, written: Path | None) -> str:
+    """After `plan` of a CSV."""
+    gap = plan.size_bytes - lower
+    proof = "optimal: the lower bound is reached" if gap == 0 else f"{gap} above the lower bound {lower}"
+    lines = [f"{_count(len(plan.offsets), 'buffer')} packed into {plan.size_bytes} ({plan.method}), {proof}"]
+    if written is not None:
+        lines.append(f"Written: {written}")
+    return "\n".join(lines)
+
+
+def packing_json(plan: Plan, lower: int) -> dict[str, Any]:
+    """A packed CSV."""
+    return {
+        "size_bytes": plan.size_bytes,
+        "lower_bound_bytes": lower,
+        "method": plan.method,
+        "buffers": _buffers_json(plan),
+    }
+
+
+def _buffers_json(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {"id": buffer.id, "lower": buffer.lower, "upper": buffer.upper, "size": size, "offset": offset}
+        for buffer, size, offset in zip(plan.problem.buffers, plan.problem.sizes, plan.offsets, strict=True)
+    ]
+
+
+def built(build: Build) -> str:
+    """After `build`."""
+    lines = [f"Built {build.elf}"]
+    for region in build.footprint:
+        share = 100 * region.used_bytes / region.size_bytes if region.size_bytes else 0.0
+        lines.append(f"  {region.name:<8} {region.used_bytes:>9} of {region.size_bytes} bytes ({share:.1f} %)")
+    return "\n".join(lines)
+
+
+def built_json(build: Build) -> dict[str, Any]:
+    """A build."""
+    return {
+        "elf": str(build.elf),
+        "board": build.board,
+        "log": str(build.log),
+        "footprint": [asdict(region) for region in build.footprint],
+    }
+
+
+def results(found: Sequence[RunResult], scales: dict[str, list[tuple[float, int] | None]] | None = None) -> str:
+    """After `run`: each model's self-test. `scales` has (scale, zero point) by model and output."""
+    return "\n".join(line for result in found for line in _result(result, (scales or {}).get(result.model)))
+
+
+def _result(result: RunResult, scales: list[tuple[float, int] | None] | None) -> Iterable[str]:
+    verdict = {"pass": "passed", "fail": "FAILED", "none": "has no reference"}[result.status]
+    yield f"{result.model} on {result.board} ({result.link}, {result.kernels} kernels): self-test {verdict}"
+    versions = f"TFLM {result.tflm[:12] if len(result.tflm) == 40 else result.tflm}"
+    yield f"  {versions}{f', Zephyr {result.zephyr}' if result.zephyr else ''}, model {result.sha256}"
+    if result.arena is not None:
+        arena = result.arena
+        size = "" if arena.source == "ample" else f" of {arena.size_bytes} ({arena.source})"
+        yield f"  arena: {arena.used_bytes}{size} used: head {arena.head_bytes}, tail {arena.tail_bytes}"
+    for run in result.runs:
+        yield from _run(run, scales)
+
+
+def _run(run: Invocation, scales: list[tuple[float, int] | None] | None) -> Iterable[str]:
+    ticks = "" if run.ticks is None else f", {run.ticks} ticks at {run.hz} Hz"
+    yield f"  run {run.run}{ticks}"
+    for output in run.outputs:
+        check = next((check for check in run.checks if check.index == output.index), None)
+        scale = scales[output.index] if scales else None
+        yield f"    output {output.index} ({output.type}): {_values(output.type, output.data, scale)}"
+        if check is not None and check.result == "fail":
+            yield f"      differs from the reference at byte {check.first}: {check.got}, not {check.want}"
+        elif check is not None:
+            yield f"      {'equal to' if check.exact is not False else 'within 1e-5 of'} the reference"
+
+
+def _values(kind: str, data: bytes, scale: tuple[float, int] | None) -> str:
+    values = element_values(kind, data)
+    if scale is not None:
+        values = [(value - scale[1]) * scale[0] for value in values]
+    shown = " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES])
+    more = len(values) - _SHOWN_VALUES
+    return shown + (f" ... and {more} more" if more > 0 else "")
+
+
+def element_values(kind: str, data: bytes) -> list[float]:
+    """The elements of a tensor's little-endian bytes."""
+    import struct
+
+    code = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
+            "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}.get(kind, "B")  # fmt: skip
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
+
+
+def measured(name: str, path: Path, found: Accuracy | Deviation) -> str:
+    """After `run --target host --data`."""
+    where = f"{name} on {path.name}, TFLM on the host:"
+    if isinstance(found, Accuracy):
+        wrong = [(i, j) for i, row in enumerate(found.confusion) for j, n in enumerate(row) if n and i != j]
+        lines = [f"{where} {found.correct} of {found.count} right, accuracy {100 * found.accuracy:.2f} %"]
+        lines += [f"  {found.confusion[i][j]} of class {i} taken for {j}" for i, j in wrong]
+        return "\n".join(lines)
+    return (
+        f"{where} {_count(found.count, 'sample')}, mean absolute error {found.mean_absolute:.4g}, "
+        f"largest {found.largest:.4g}"
+    )
+
+
+def measured_json(found: Accuracy | Deviation) -> dict[str, Any]:
+    """A data set's result."""
+    more = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}
+    return {**asdict(found), **more, "where": "host"}
+
+
+def boards(found: Sequence[Board]) -> str:
+    """The table of `boards`."""
+    rows = [("board", "core", "flash KiB", "RAM KiB", "runs")]
+    rows += [(b.name, b.core, str(b.flash_kib), str(b.ram_kib), "QEMU" if b.qemu else "serial port") for b in found]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def board_json(board: Board) -> dict[str, Any]:
+    """A described board."""
+    return {key: value for key, value in asdict(board).items() if key != "files"}
+
+
+def ports(found: Sequence[SerialPort]) -> str:
+    """The table of `ports`."""
+    if not found:
+        return "No serial ports."
+    return "\n".join(
+        f"{p.device}  {p.description}{f'  serial number {p.serial_number}' if p.serial_number else ''}" for p in found
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _size(n: int) -> str:
+    return f"{n / 1024:.1f} KiB" if n >= 10240 else f"{n} byte"
