@@ -8,6 +8,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 
 from tflm_zephyr import schema
+from tflm_zephyr.errors import ModelError
 from tflm_zephyr.flatbuffer import Reader, Table
 
 ALIGNMENT = 16
@@ -69,10 +70,14 @@ def cut(reader: Reader, unwanted: Sequence[tuple[int, int]], orphans: Collection
 
     `orphans` are positions of Buffer tables whose data is not wanted any more; their offsets may then point
     anywhere. Whole multiples of 16 bytes go, so that all that stays keeps its alignment. Where the file holds
-    something that the schema does not know, or two things overlap, nothing goes: the result is only larger.
+    something that the schema does not know, that is broken, or that overlaps another thing, nothing goes: the
+    result is only larger.
     """
     survey = _Survey(orphans)
-    survey.table(reader.root("Model"))
+    try:
+        survey.table(reader.root("Model"))
+    except ModelError:
+        return reader.data
     wanted = _merged(list(survey.spans))
     cuts = [
         (start, end - (end - start) % ALIGNMENT)

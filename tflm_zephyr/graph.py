@@ -21,7 +21,7 @@ NEVER = -1
 """TFLM's kUninitializedLifetime: never created or never used."""
 
 _MAX_DEPTH = 64
-_MAX_MARKS = 2_000_000
+_MAX_MARKS = 500_000
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,7 @@ def analyse(
             tensors.append(PlannedTensor(*key, tensor.name, size, lifespan))
     order = [key for key in dict.fromkeys(walk.scopes) if key is not None]
     seen = set(order)
-    order += [
-        (s.index, o.index) for s in model.subgraphs for o in s.operators if (s.index, o.index) not in seen
-    ]
+    order += [(s.index, o.index) for s in model.subgraphs for o in s.operators if (s.index, o.index) not in seen]
     return Graph(
         model=model,
         tensors=tuple(tensors),
@@ -132,10 +130,7 @@ def analyse(
 def _handles(model: Model) -> set[tuple[int, int]]:
     """Outputs of VAR_HANDLE: it points them at its own state in Prepare, so they are not planned."""
     return {
-        (s.index, o.outputs[0])
-        for s in model.subgraphs
-        for o in s.operators
-        if o.key == "VAR_HANDLE" and o.outputs
+        (s.index, o.outputs[0]) for s in model.subgraphs for o in s.operators if o.key == "VAR_HANDLE" and o.outputs
     }
 
 
@@ -205,9 +200,7 @@ class _Walk:
                 if not 0 <= size < 2**31:
                     raise self._fail(f"{asking.label} of subgraph {subgraph} needs {size} bytes of scratch")
                 name = f"{asking.key} {operator} scratch {number}"
-                planned.append(
-                    PlannedScratch(subgraph, operator, name, size, self._scratch[subgraph, operator])
-                )
+                planned.append(PlannedScratch(subgraph, operator, name, size, self._scratch[subgraph, operator]))
         return tuple(planned)
 
     def _open(self, opener: tuple[int, int] | None) -> None:
