@@ -100,7 +100,7 @@ def run_many(
         raise DeviceError(
             f"the package {PACKAGES[engine]} is not installed",
             where=NAMES[engine],
-            hint="Install the toolkit with its host extra: pip install 'tflm-zephyr[host]'",
+            hint="Install the toolkit with its host extra: pip install '.[host]' in its checkout",
         )
     arena = DEFAULT_ARENA_BYTES if arena_bytes is None else arena_bytes
     if arena <= 0:
@@ -173,9 +173,7 @@ def _refusal(engine: str, stage: str, error: str, said: str, arena: int) -> Tool
 
 def _message(output: str) -> str:
     """The engine's own lines, the last few, as one."""
-    lines = [
-        " ".join(line.split()) for line in output.splitlines() if line.strip() and not _NOISE.search(line)
-    ]
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip() and not _NOISE.search(line)]
     return "; ".join(line.rstrip(".;!") for line in lines[-_MESSAGE_LINES:])
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The samples' models do what their READMEs say, and TFLM on the host gives LiteRT's bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tflm_zephyr.dataset import deviation_host, evaluate_host, load_dataset, quantise
+from tflm_zephyr.host import run_many
+from tflm_zephyr.model import load_model
+from tflm_zephyr.model_write import misaligned_buffers
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+DIGITS, DIGITS_TEST = SAMPLES / "digits/digits.tflite", SAMPLES / "digits/test.npz"
+SINE, SINE_TEST = SAMPLES / "hello_world/hello_world.tflite", SAMPLES / "hello_world/test.npz"
+
+
+@pytest.fixture(autouse=True)
+def _engines() -> None:
+    pytest.importorskip("tflite_micro")
+    pytest.importorskip("ai_edge_litert")
+
+
+@pytest.mark.parametrize("path", [DIGITS, SINE], ids=["digits", "hello_world"])
+def test_models_are_small_int8_and_aligned(path: Path) -> None:
+    model = load_model(path)
+    assert len(model.data) < 60_000
+    assert misaligned_buffers(model) == ()
+    for index in model.main.inputs + model.main.outputs:
+        assert model.main.tensors[index].type.value == "int8"
+
+
+def test_digits_is_right_on_at_least_97_percent_by_litert() -> None:
+    found = evaluate_host(DIGITS.read_bytes(), load_dataset(DIGITS_TEST), engine="litert")
+    assert found.count == 450
+    assert found.accuracy >= 0.97
+    readme = (SAMPLES / "digits/README.md").read_text(encoding="utf-8")
+    assert f"{found.correct} of {found.count} ({found.accuracy:.2%})".replace("%", " %") in readme
+
+
+def test_digits_on_tflm_equals_litert_byte_for_byte_on_every_held_out_image() -> None:
+    model = load_model(DIGITS)
+    runs = quantise(model, load_dataset(DIGITS_TEST))
+    tflm = run_many(model.data, runs)
+    assert tflm.runs == run_many(model.data, runs, engine="litert").runs
+    assert len(tflm.runs) == 450
+    assert tflm.used_bytes < 16_384
+
+
+def test_hello_world_is_near_the_sine_on_both_engines() -> None:
+    data = load_dataset(SINE_TEST)
+    assert len(data) == 64
+    for engine in ("tflm", "litert"):
+        found = deviation_host(SINE.read_bytes(), data, engine=engine)
+        assert found.mean_absolute < 0.03 and found.largest < 0.06
+
+
+def test_hello_world_on_tflm_is_within_two_steps_of_litert() -> None:
+    # Not byte for byte: the engines' dense kernels round differently (see tflm_zephyr.reference).
+    model = load_model(SINE)
+    runs = [(bytes([value]),) for value in range(256)]
+    pairs = zip(run_many(model.data, runs).runs, run_many(model.data, runs, engine="litert").runs, strict=True)
+    steps = [abs((one[0][0] ^ 0x80) - (other[0][0] ^ 0x80)) for one, other in pairs]
+    assert max(steps) <= 2
+    assert sum(step > 0 for step in steps) < 32
+
+
+def test_labels_name_every_class() -> None:
+    labels = (SAMPLES / "digits/labels.txt").read_text(encoding="utf-8").split()
+    assert labels == [str(digit) for digit in range(10)]

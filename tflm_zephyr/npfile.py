@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read arrays from .npy and .npz files, damaged or hostile ones too: sizes are checked before reading.
+
+Format: numpy's NEP 1. Pickled (object) arrays are refused, as reading them runs code.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from math import prod
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tflm_zephyr.errors import ToolError
+
+if TYPE_CHECKING:
+    import numpy
+
+LIMIT_BYTES = 2 << 30
+_KINDS = frozenset("biuf")
+
+
+def load_npy(path: Path) -> numpy.ndarray:
+    """The array in a .npy file. Raises ToolError naming the file."""
+    return _read(path, None)[""]
+
+
+def load_npz(path: Path) -> dict[str, numpy.ndarray]:
+    """All arrays in a .npz file by name, sorted. Raises ToolError naming the file and the array."""
+    return _read(path, "npz")
+
+
+def _read(path: Path, kind: str | None) -> dict[str, numpy.ndarray]:
+    try:
+        with path.open("rb") as file:
+            if kind is None:
+                return {"": _array(file, path.stat().st_size, str(path))}
+            return _members(file, path)
+    except ToolError:
+        raise
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), where=str(path)) from None
+    except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise ToolError(
+            f"not a readable .{kind or 'npy'} file ({text})", where=str(path), hint="Write it with numpy anew"
+        ) from None
+
+
+def _members(file: IO[bytes], path: Path) -> dict[str, numpy.ndarray]:
+    arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        total = sum(info.file_size for info in archive.infolist())
+        if total > LIMIT_BYTES:
+            raise ToolError(f"holds {total} bytes, more than {LIMIT_BYTES}", where=str(path))
+        for info in sorted(archive.infolist(), key=lambda entry: entry.filename):
+            name = info.filename.removesuffix(".npy")
+            with archive.open(info) as member:
+                arrays[name] = _array(member, info.file_size, f"{path}, array {name}")
+    return arrays
+
+
+def _array(file: IO[bytes], size_bytes: int, where: str) -> numpy.ndarray:
+    import numpy
+    from numpy.lib import format as npy
+
+    version = npy.read_magic(file)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ToolError(f"is of the unknown .npy version {version[0]}.{version[1]}", where=where)
+    # Version 3 differs from 2 in its header's text encoding only, which plain dtypes do not show.
+    reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran_order, dtype = reader(file)
+    if dtype.kind not in _KINDS:
+        raise ToolError(f"holds {dtype}, not numbers", where=where, hint="Save an array of int8 or float32")
+    wanted, there = prod(shape) * dtype.itemsize, size_bytes - file.tell()
+    if wanted != there or wanted > LIMIT_BYTES or min(shape, default=0) < 0:
+        raise ToolError(f"should hold {wanted} bytes of {dtype} {shape}, but holds {there}", where=where)
+    flat = numpy.frombuffer(file.read(wanted), dtype)
+    return flat.reshape(shape, order="F" if fortran_order else "C")
