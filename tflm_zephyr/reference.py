@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 
@@ -128,6 +127,8 @@ class _Tried:
 
 def _both(model: Model, candidates: Sequence[tuple[bytes, ...]]) -> tuple[_Tried, _Tried]:
     """LiteRT's and TFLM's runs of all candidates, the two children side by side."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(2) as pool:
         litert = pool.submit(_try, "litert", model, candidates)
         tflm = pool.submit(_try, "tflm", model, candidates)
