@@ -15,9 +15,7 @@ from typing import Any
 import tflite
 
 PATH = Path(__file__).resolve().parent.parent / "tflm_zephyr" / "data" / "schema.json"
-_ABOUT = (
-    "The TensorFlow Lite schema; `python -m tests.schema_json` writes it, tflm_zephyr/schema.py reads it."
-)
+_ABOUT = "The TensorFlow Lite schema; `python -m tests.schema_json` writes it, tflm_zephyr/schema.py reads it."
 _SCALARS = {
     "Bool": "bool", "Int8": "i8", "Uint8": "u8", "Int16": "i16", "Uint16": "u16", "Int32": "i32",
     "Uint32": "u32", "Int64": "i64", "Uint64": "u64", "Float32": "f32", "Float64": "f64",

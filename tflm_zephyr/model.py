@@ -163,15 +163,12 @@ class _Builder:
     def subgraph(self, index: int, table: Table) -> Subgraph:
         if table.span("tensors") is None:
             raise self._reader.fail(f"subgraph {index} has no tensors", _EXPORT)
-        tensors = tuple(
-            self._tensor(f"subgraph {index}", i, t) for i, t in enumerate(table.children("tensors"))
-        )
+        tensors = tuple(self._tensor(f"subgraph {index}", i, t) for i, t in enumerate(table.children("tensors")))
         count = len(tensors)
         inputs = self._indices(table, "inputs", count, f"subgraph {index}")
         outputs = self._indices(table, "outputs", count, f"subgraph {index}")
         operators = tuple(
-            self._operator(f"subgraph {index}", i, t, count)
-            for i, t in enumerate(table.children("operators"))
+            self._operator(f"subgraph {index}", i, t, count) for i, t in enumerate(table.children("operators"))
         )
         return Subgraph(index, table.text("name") or "", tensors, operators, inputs, outputs)
 
@@ -222,9 +219,7 @@ class _Builder:
 
     def _check_data(self, tensor: Tensor, data: bytes, called: str, sparse: bool) -> None:
         if sparse:
-            raise self._reader.fail(
-                f"{called} is stored sparsely, which TFLM cannot read", "Convert it dense"
-            )
+            raise self._reader.fail(f"{called} is stored sparsely, which TFLM cannot read", "Convert it dense")
         if not tensor.type.has_size:
             return
         needed = (tensor.elements + 1) // 2 if tensor.type is TensorType.INT4 else tensor.size_bytes
@@ -232,25 +227,19 @@ class _Builder:
             packed = _COMPRESSION in self._metadata
             raise self._reader.fail(
                 f"{called} needs {needed} bytes of data and has {len(data)}",
-                "Use the model as it was before TFLM's compression, which is not supported"
-                if packed
-                else _EXPORT,
+                "Use the model as it was before TFLM's compression, which is not supported" if packed else _EXPORT,
             )
 
     def _operator(self, owner: str, index: int, table: Table, count: int) -> Operator:
         opcode = table.integer("opcode_index")
         if opcode >= len(self._codes):
-            raise self._reader.fail(
-                f"operator {index} of {owner} names operator code {opcode} of {len(self._codes)}"
-            )
+            raise self._reader.fail(f"operator {index} of {owner} names operator code {opcode} of {len(self._codes)}")
         code = self._codes[opcode]
         called = f"operator {index} ({shown(code.custom_code or code.name)}) of {owner}"
         # Newer operators have their options in a second union.
         options = table.child("builtin_options") or table.child("builtin_options2")
         if table.integer("large_custom_options_offset") > 1:
-            raise self._reader.fail(
-                f"{called} has options behind the flatbuffer, which TFLM does not read", ""
-            )
+            raise self._reader.fail(f"{called} has options behind the flatbuffer, which TFLM does not read", "")
         if code.custom_code is None and table.has("custom_options"):
             raise self._reader.fail(f"{called} is a builtin with custom options, which TFLM refuses", _EXPORT)
         return Operator(

@@ -206,9 +206,7 @@ def test_intermediate_tensor_with_data_is_refused() -> None:
     main = model.subgraph()
     x, y, z = (main.tensor((4,), "int8", name) for name in "xyz")
     main.op("SVDF", [x], [y], intermediates=[z])
-    with pytest.raises(
-        ModelError, match=r"operator 0 \(SVDF\) of subgraph 0 has data in intermediate tensor 2 'z'"
-    ):
+    with pytest.raises(ModelError, match=r"operator 0 \(SVDF\) of subgraph 0 has data in intermediate tensor 2 'z'"):
         analyse(parse_model(model.finish()))
 
 
@@ -327,8 +325,7 @@ def assert_tflm_plans_the_same_head(data: bytes) -> None:
 
     graph = analyse(parse_model(data))
     buffers = tuple(
-        Buffer(str(i), t.lifespan.first, t.lifespan.last + 1, t.size_bytes)
-        for i, t in enumerate(graph.tensors)
+        Buffer(str(i), t.lifespan.first, t.lifespan.last + 1, t.size_bytes) for i, t in enumerate(graph.tensors)
     )
     inputs = [bytes(graph.model.main.tensors[i].size_bytes) for i in graph.model.main.inputs]
     assert greedy(Problem(buffers)).size_bytes == run_host(data, inputs, 1 << 20).head_bytes

@@ -295,11 +295,7 @@ def package_view(data: bytes) -> list[Any]:
             buffer = root.Buffers(tensor.Buffer())
             blob = buffer.DataAsNumpy().tobytes() if buffer.DataLength() else None
             quantization = tensor.Quantization()
-            scales = (
-                []
-                if quantization is None
-                else [quantization.Scale(i) for i in range(quantization.ScaleLength())]
-            )
+            scales = [] if quantization is None else [quantization.Scale(i) for i in range(quantization.ScaleLength())]
             shape = [tensor.Shape(i) for i in range(tensor.ShapeLength())]
             name = (tensor.Name() or b"").decode()
             view.append((name, tensor.Type(), shape, tensor.Buffer(), blob, scales))
@@ -314,9 +310,7 @@ def package_view(data: bytes) -> list[Any]:
                 table.Init(union.Bytes, union.Pos)
                 for field, about in schema.fields(name).items():
                     camel = "".join(part.capitalize() for part in field.split("_"))
-                    getter = next(
-                        v for k, v in vars(tflite_class(name)).items() if k.lower() == camel.lower()
-                    )
+                    getter = next(v for k, v in vars(tflite_class(name)).items() if k.lower() == camel.lower())
                     if about.vector:
                         length = getattr(table, f"{getter.__name__}Length")()
                         options[field] = tuple(getter(table, i) for i in range(length))
@@ -386,9 +380,7 @@ def survives(data: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "data", [rich(), rich(external=True), rich(align=1)], ids=["plain", "external", "unaligned"]
-)
+@pytest.mark.parametrize("data", [rich(), rich(external=True), rich(align=1)], ids=["plain", "external", "unaligned"])
 def test_truncation_at_every_length(data: bytes) -> None:
     whole = [length for length in range(len(data)) if survives(data[:length])]
     # Only what nothing points to may be missing: padding at the very end.
