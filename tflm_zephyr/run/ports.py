@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a board's console among the serial ports, by USB id; a choice between boards is never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from serial.tools import list_ports
+
+from tflm_zephyr.errors import DeviceError
+
+SEGGER_VID = 0x1366  # the J-Link on Nordic's development kits
+
+_NUMBERS = re.compile(r"(\d+)")
+_INTERFACE = re.compile(r":\d+\.(\d+)$")
+
+
+@dataclass(frozen=True)
+class SerialPort:
+    """A serial port of this host. `vid` and `pid` are None when it is not on USB.
+
+    `interface` is the number of the USB interface, which tells the ports of one debug probe apart.
+    """
+
+    device: str
+    vid: int | None = None
+    pid: int | None = None
+    serial_number: str = ""
+    interface: int | None = None
+    description: str = ""
+
+
+def find_ports(usb_vid: int | None = None) -> tuple[SerialPort, ...]:
+    """The host's serial ports in natural order; only those of USB vendor `usb_vid` when given."""
+    ports = [
+        SerialPort(
+            info.device,
+            info.vid,
+            info.pid,
+            info.serial_number or "",
+            _interface(info.location or ""),
+            info.description or "",
+        )
+        for info in list_ports.comports()
+    ]
+    return tuple(sorted((p for p in ports if usb_vid in (None, p.vid)), key=_order))
+
+
+def choose_port(
+    ports: Iterable[SerialPort], *, usb_vid: int | None = None, serial_number: str | None = None
+) -> SerialPort:
+    """The console port of the one board among `ports`; `serial_number` picks a board.
+
+    A debug probe with several ports shows the console (vcom0, Zephyr's uart0 on the nRF9160 DK) on its lowest
+    USB interface. Raises DeviceError when no board is there, or several and none was asked for.
+    """
+    found = [port for port in ports if usb_vid in (None, port.vid)]
+    if serial_number is not None:
+        wanted = _bare(serial_number)
+        found = [port for port in found if _bare(port.serial_number) == wanted]
+    if not found:
+        what = f"no board with serial number {serial_number}" if serial_number else "no board found on USB"
+        raise DeviceError(what, hint="Plug it in and switch it on, or name its port with --port")
+    boards: dict[tuple[str, str], list[SerialPort]] = {}
+    for port in found:
+        # Without a serial number, ports cannot be told to be one board's.
+        boards.setdefault((port.serial_number, "" if port.serial_number else port.device), []).append(port)
+    if len(boards) > 1:
+        raise DeviceError(
+            f"{len(boards)} boards found: {'; '.join(_listing(group) for group in boards.values())}",
+            hint="Choose one with --port",
+        )
+    return min(found, key=lambda port: (port.interface is None, port.interface or 0, _order(port)))
+
+
+def _listing(group: Sequence[SerialPort]) -> str:
+    first = group[0]
+    name = f"serial number {first.serial_number}" if first.serial_number else first.description
+    return f"{' '.join(port.device for port in sorted(group, key=_order))} ({name})"
+
+
+def _order(port: SerialPort) -> tuple[tuple[int, str], ...]:
+    """ttyACM2 before ttyACM10."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(port.device))
+
+
+def _interface(location: str) -> int | None:
+    """The 2 of a Linux location "1-4.1:1.2"; None where the system gives none."""
+    found = _INTERFACE.search(location)
+    return int(found[1]) if found else None
+
+
+def _bare(serial_number: str) -> str:
+    """J-Link numbers are printed on the board without the leading zeros that USB shows."""
+    return serial_number.lstrip("0")

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the cross compiler: Zephyr SDK, GNU Arm Embedded, or a distribution's arm-none-eabi-gcc.
+
+A distribution's compiler is given to Zephyr as `gnuarmemb` at its prefix (/usr), not `cross-compile`: TF-M,
+which a non-secure board target builds as well, takes only `gnuarmemb` and `zephyr`. Zephyr then needs to be
+told that the compiler has picolibc, which it assumes for its own SDK alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tflm_zephyr import process
+from tflm_zephyr.errors import BuildError
+
+GCC = "arm-none-eabi-gcc"
+_HINT = (
+    "Install the Zephyr SDK (`west sdk install`), or on Debian and Ubuntu: apt install gcc-arm-none-eabi "
+    "libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi"
+)
+_SDK_PLACES = ("/usr", "/usr/local", "/opt", "~", "~/.local", "~/.local/opt", "~/bin")  # Zephyr's own search
+_GNU_PLACES = ("/opt", "~", "~/.local/opt", "/usr/local", "/usr/share")
+_GNU_NAMES = (
+    "gcc-arm-none-eabi*",
+    "arm-gnu-toolchain*arm-none-eabi*",
+    "gnuarmemb*",
+    "gcc-arm-*arm-none-eabi*",
+)
+_NUMBERS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What a Zephyr build needs to use a compiler: environment variables and CMake arguments."""
+
+    variant: str
+    describe: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    cmake_args: tuple[str, ...] = ()
+
+
+def detect_toolchain(environ: Mapping[str, str] | None = None, *, root: Path = Path("/")) -> Toolchain:
+    """The user's choice in the environment, else the first found: Zephyr SDK, GNU Arm, the one on PATH.
+
+    `root` stands in for the file system's root in tests. Raises BuildError when there is none, or when the
+    environment names one that is not there.
+    """
+    env = os.environ if environ is None else environ
+    home = Path(env.get("HOME") or Path.home())
+    variant = env.get("ZEPHYR_TOOLCHAIN_VARIANT", "")
+    if variant and variant != "gnuarmemb":
+        return _chosen(variant, env)
+    if variant or env.get("GNUARMEMB_TOOLCHAIN_PATH"):
+        return _gnu_named(env)
+    if env.get("ZEPHYR_SDK_INSTALL_DIR"):
+        return _sdk(_existing(env, "ZEPHYR_SDK_INSTALL_DIR"))
+    for folder in _sdk_folders(home, root):
+        return _sdk(folder)
+    for folder in _folders(_GNU_PLACES, _GNU_NAMES, home, root):
+        if (folder / "bin" / GCC).is_file():
+            return gnu_arm(folder)
+    for folder in map(Path, env.get("PATH", os.defpath).split(os.pathsep)):
+        prefix = _prefix(folder / GCC)
+        if prefix is not None:
+            return gnu_arm(prefix)
+    raise BuildError("no compiler for Arm Cortex-M found", where=GCC, hint=_HINT)
+
+
+def check_suits(toolchain: Toolchain, board: str) -> None:
+    """Raise BuildError when `toolchain` cannot build TF-M and the board target `board` needs it."""
+    if board.split("/")[-1] == "ns" and toolchain.variant not in ("zephyr", "gnuarmemb"):
+        raise BuildError(
+            f"TF-M does not take the toolchain variant {toolchain.variant}",
+            where=board,
+            hint="Set ZEPHYR_TOOLCHAIN_VARIANT to zephyr, or gnuarmemb with GNUARMEMB_TOOLCHAIN_PATH, or unset it",
+        )
+
+
+def gnu_arm(prefix: Path) -> Toolchain:
+    """The GNU Arm compiler in `prefix`/bin: with picolibc when it has it, else with its newlib.
+
+    Raises BuildError when it lacks the headers of the C++ or the C library.
+    """
+    gcc = prefix / "bin" / GCC
+    picolibc = _has_picolibc(gcc)
+    specs = ("--specs=picolibc.specs",) if picolibc else ()
+    if _ask(gcc, *specs, "-x", "c++", "-include", "algorithm", "-E", "-o", os.devnull, os.devnull) is None:
+        raise BuildError(
+            f"this compiler has no headers of the C++ library for {'picolibc' if picolibc else 'newlib'}",
+            where=str(gcc),
+            hint="On Debian and Ubuntu: apt install libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi",
+        )
+    return Toolchain(
+        "gnuarmemb",
+        f"GNU Arm in {prefix} with {'picolibc' if picolibc else 'newlib'}",
+        {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": str(prefix)},
+        _picolibc_args(picolibc),
+    )
+
+
+def _chosen(variant: str, env: Mapping[str, str]) -> Toolchain:
+    """A variant that the user set: passed on as it is."""
+    if variant == "cross-compile":
+        prefix = env.get("CROSS_COMPILE", "")
+        gcc = Path(f"{prefix}gcc")
+        if not prefix or not gcc.is_file():
+            raise BuildError(
+                "no compiler there",
+                where=f"CROSS_COMPILE={prefix}",
+                hint="Set it to all before the gcc of its name",
+            )
+        return Toolchain(variant, f"{gcc} as {variant}", {}, _picolibc_args(_has_picolibc(gcc)))
+    return Toolchain(variant, f"{variant}, from ZEPHYR_TOOLCHAIN_VARIANT")
+
+
+def _gnu_named(env: Mapping[str, str]) -> Toolchain:
+    prefix = _existing(env, "GNUARMEMB_TOOLCHAIN_PATH")
+    if not (prefix / "bin" / GCC).is_file():
+        raise BuildError(
+            f"no bin/{GCC} there",
+            where=f"GNUARMEMB_TOOLCHAIN_PATH={prefix}",
+            hint="Set it to the compiler's prefix",
+        )
+    return gnu_arm(prefix)
+
+
+def _sdk(folder: Path) -> Toolchain:
+    return Toolchain(
+        "zephyr",
+        f"Zephyr SDK in {folder}",
+        {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(folder)},
+    )
+
+
+def _existing(env: Mapping[str, str], name: str) -> Path:
+    path = Path(env.get(name, ""))
+    if not env.get(name) or not path.is_dir():
+        raise BuildError("no such folder", where=f"{name}={env.get(name, '')}", hint=_HINT)
+    return path
+
+
+def _sdk_folders(home: Path, root: Path) -> Iterable[Path]:
+    """Zephyr SDKs with an Arm compiler, newest first: the usual folders, then CMake's package registry."""
+    folders = [*_folders(_SDK_PLACES, ("zephyr-sdk-*", "zephyr-sdk"), home, root)]
+    registry = home / ".cmake" / "packages" / "Zephyr-sdk"
+    for entry in sorted(registry.glob("*")) if registry.is_dir() else ():
+        # The registered folder is the SDK's cmake/ subfolder.
+        folders.append(Path(entry.read_text(encoding="utf-8", errors="replace").strip()).parent)
+    return (folder for folder in folders if any(folder.glob("**/bin/arm-zephyr-eabi-gcc")))
+
+
+def _folders(places: Iterable[str], names: Iterable[str], home: Path, root: Path) -> list[Path]:
+    """Folders of such names in such places, the highest version first."""
+    found: list[Path] = []
+    for place in places:
+        base = home / place[2:] if place.startswith("~") else root / place[1:]
+        found += [path for name in names for path in base.glob(name) if path.is_dir()]
+    return sorted(dict.fromkeys(found), key=lambda path: _natural(path.name), reverse=True)
+
+
+def _natural(text: str) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(text))
+
+
+def _prefix(gcc: Path) -> Path | None:
+    """The prefix whose bin/ holds the compiler that `gcc` is or links to; None for none, or a ccache shim."""
+    real = gcc.resolve()
+    if not real.is_file() or not real.name.startswith(GCC):
+        return None
+    for folder in (real.parent, gcc.parent):
+        if folder.name == "bin" and (folder / GCC).is_file():
+            return folder.parent
+    return None
+
+
+def _has_picolibc(gcc: Path) -> bool:
+    # A compiler prints the bare name of a file that it does not find.
+    return os.sep in (_ask(gcc, "-print-file-name=picolibc.specs") or "")
+
+
+def _picolibc_args(picolibc: bool) -> tuple[str, ...]:
+    return ("-DTOOLCHAIN_HAS_PICOLIBC=ON",) if picolibc else ()
+
+
+def _ask(gcc: Path, *args: str) -> str | None:
+    """What `gcc` prints; None when it fails."""
+    try:
+        done = process.run([str(gcc), *args], timeout_s=20)
+    except (OSError, TimeoutError) as err:
+        raise BuildError(f"the compiler does not run ({err})", where=str(gcc), hint=_HINT) from err
+    return done.output if done.returncode == 0 else None

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The west workspace: where Zephyr and TFLM are, which versions, which modules are present or missing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tflm_zephyr import process
+from tflm_zephyr.errors import BuildError
+
+_SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR_BASE"
+_OPTIONAL = "Run `west config manifest.group-filter -- +optional && west update`"
+_VERSION_LINE = re.compile(r"^(\w+)\s*=\s*(\S*)\s*$", re.MULTILINE)
+_REVISION = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A west workspace that holds Zephyr.
+
+    `modules` has the manifest's active projects that are on disk, by name. `tflm_revision` is the commit
+    checked out in `tflm_dir`; "" when git cannot tell. `zephyr_version` is "4.1.0", or "4.1.0-rc1".
+    """
+
+    topdir: Path
+    zephyr_base: Path
+    zephyr_version: str
+    tflm_dir: Path | None = None
+    tflm_revision: str = ""
+    modules: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def cmsis_nn_dir(self) -> Path | None:
+        """The CMSIS-NN checkout, if there."""
+        return self.modules.get("cmsis-nn")
+
+    def missing(self, board: str, kernels: str = "reference") -> tuple[str, ...]:
+        """The west projects that a build for `board` (an Arm board target) needs and that are not here."""
+        return tuple(name for name in needed_modules(board, kernels, self.zephyr_version) if name not in self.modules)
+
+    def require(self, board: str, kernels: str = "reference") -> None:
+        """Raise BuildError naming the missing modules, if any."""
+        missing = self.missing(board, kernels)
+        if missing:
+            hint = _OPTIONAL if "tflite-micro" in missing else "Allow them in the manifest and run `west update`"
+            raise BuildError(
+                f"the workspace lacks {', '.join(missing)}, needed for {board}",
+                where=str(self.topdir),
+                hint=hint,
+            )
+
+
+def needed_modules(board: str, kernels: str, zephyr_version: str) -> tuple[str, ...]:
+    """West projects that an app for an Arm Cortex-M board needs, TFLM first."""
+    names = ["tflite-micro", "cmsis"]
+    if _numeric(zephyr_version) >= (4, 1):
+        names.append("cmsis_6")
+    if kernels == "cmsis_nn":
+        names.append("cmsis-nn")
+    name, *qualifiers = board.split("/")
+    if name.startswith("nrf"):
+        names.append("hal_nordic")
+    if qualifiers[-1:] == ["ns"]:
+        names += ["trusted-firmware-m", "mbedtls"]
+    return tuple(names)
+
+
+def find_workspace(
+    explicit: Path | None = None,
+    *,
+    app: Path | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Workspace:
+    """The workspace: `explicit` (its top folder or its Zephyr), ZEPHYR_BASE, or that above `cwd` or `app`.
+
+    Raises BuildError when there is none, or what was named is none.
+    """
+    env = os.environ if environ is None else environ
+    if explicit is not None:
+        return _named(explicit.expanduser().absolute(), str(explicit))
+    if env.get("ZEPHYR_BASE"):
+        return _named(Path(env["ZEPHYR_BASE"]).absolute(), f"ZEPHYR_BASE={env['ZEPHYR_BASE']}")
+    for start in (cwd or Path.cwd(), app):
+        topdir = None if start is None else _topdir_above(start.absolute())
+        if topdir is not None:
+            return _read(topdir, _zephyr_in(topdir))
+    raise BuildError("no west workspace here or above", where=str(cwd or Path.cwd()), hint=_SETUP)
+
+
+def _named(path: Path, where: str) -> Workspace:
+    if not path.is_dir():
+        raise BuildError("no such folder", where=where, hint=_SETUP)
+    topdir = _topdir_above(path)
+    if topdir is None:
+        raise BuildError("not inside a west workspace (no .west folder above it)", where=where, hint=_SETUP)
+    return _read(topdir, path if _is_zephyr(path) else _zephyr_in(topdir))
+
+
+def _read(topdir: Path, zephyr_base: Path) -> Workspace:
+    modules = {name: path for name, path in sorted(_projects(topdir).items()) if path.is_dir()}
+    tflm_dir = modules.get("tflite-micro")
+    return Workspace(
+        topdir,
+        zephyr_base,
+        read_zephyr_version(zephyr_base),
+        tflm_dir,
+        "" if tflm_dir is None else git_revision(tflm_dir),
+        modules,
+    )
+
+
+def _projects(topdir: Path) -> dict[str, Path]:
+    """The folders of the manifest's active projects by name; only those are modules to Zephyr."""
+    import yaml
+    from west.configuration import MalformedConfig
+    from west.manifest import MalformedManifest, Manifest, ManifestImportFailed, ManifestVersionError
+
+    try:
+        manifest = Manifest.from_topdir(topdir)
+        # The first project is the manifest's own repository, called "manifest" whatever its folder.
+        return {
+            project.name: Path(project.abspath)
+            for project in manifest.projects[1:]
+            if project.abspath is not None and manifest.is_active(project)
+        }
+    except (ManifestImportFailed, FileNotFoundError) as err:
+        raise BuildError(
+            "the manifest's projects are not all here", where=str(topdir), hint="Run `west update`"
+        ) from err
+    except (MalformedManifest, ManifestVersionError, MalformedConfig, yaml.YAMLError, OSError) as err:
+        text = " ".join(str(err).split())
+        raise BuildError(f"west cannot read the manifest: {text}", where=str(topdir), hint=_SETUP) from err
+
+
+def _zephyr_in(topdir: Path) -> Path:
+    if _is_zephyr(topdir / "zephyr"):
+        return topdir / "zephyr"
+    path = _projects(topdir).get("zephyr")
+    if path is not None and _is_zephyr(path):
+        return path
+    raise BuildError("the west workspace holds no Zephyr", where=str(topdir), hint="Run `west update`")
+
+
+def _topdir_above(path: Path) -> Path | None:
+    return next((folder for folder in (path, *path.parents) if (folder / ".west" / "config").is_file()), None)
+
+
+def _is_zephyr(path: Path) -> bool:
+    return (path / "VERSION").is_file() and (path / "Kconfig.zephyr").is_file()
+
+
+def read_zephyr_version(zephyr_base: Path) -> str:
+    """The version that Zephyr's VERSION file gives: "4.1.0"; an EXTRAVERSION follows after a dash."""
+    path = zephyr_base / "VERSION"
+    try:
+        fields = dict(_VERSION_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
+        version = ".".join(str(int(fields[key])) for key in ("VERSION_MAJOR", "VERSION_MINOR", "PATCHLEVEL"))
+    except (OSError, KeyError, ValueError) as err:
+        raise BuildError("not Zephyr's VERSION file", where=str(path), hint=_SETUP) from err
+    return f"{version}-{fields['EXTRAVERSION']}" if fields.get("EXTRAVERSION") else version
+
+
+def git_revision(folder: Path) -> str:
+    """The commit that `folder`, the top of a git checkout, has; "" when git cannot tell."""
+    if not (folder / ".git").exists():
+        return ""
+    try:
+        done = process.run(["git", "-c", "safe.directory=*", "-C", str(folder), "rev-parse", "HEAD"], timeout_s=20)
+    except (OSError, TimeoutError):
+        return ""
+    revision = done.output.strip()
+    return revision if done.returncode == 0 and _REVISION.fullmatch(revision) else ""
+
+
+def _numeric(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
