@@ -24,7 +24,8 @@ MANIFEST = ".tflm-zephyr.json"
 class AppManifest:
     """What an app was generated for, and its files' SHA-256 by path.
 
-    `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file.
+    `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
+    `scales` to its outputs' [scale, zero point], null for an output that is not quantised.
     """
 
     generator: str
@@ -34,6 +35,7 @@ class AppManifest:
     kernels: str
     boards: tuple[str, ...]
     models: Mapping[str, str]
+    scales: Mapping[str, list[tuple[float, int] | None]]
     files: Mapping[str, str] = field(default_factory=dict)
 
 

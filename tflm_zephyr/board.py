@@ -23,13 +23,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
 
 
 @dataclass(frozen=True)
-class Qemu:
-    """How qemu-system-arm emulates the board. `clock_hz` is what Zephyr's cycle counter ticks at."""
+class QemuSpec:
+    """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
+
+    `clock_hz` is what the board's Zephyr takes its cycle counter to tick at.
+    """
 
     machine: str
     cpu: str
-    clock_hz: int
-    args: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    binary: str = "qemu-system-arm"
+    clock_hz: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Board:
     flash_kib: int | None = None
     ram_kib: int | None = None
     twister: bool = False
-    qemu: Qemu | None = None
+    qemu: QemuSpec | None = None
     serial: Serial = Serial()
     files: Mapping[str, str] | None = None
 
@@ -87,8 +91,9 @@ def load_board(name: str, root: Path | None = None) -> Board:
     """
     if not _NAME.fullmatch(name):
         raise BoardError(
-            "not a board target's name", where=repr(name), hint="Zephyr writes them board/soc/variant, as in "
-            "nrf9160dk/nrf9160/ns; `west boards` lists them",
+            "not a board target's name",
+            where=repr(name),
+            hint="Zephyr writes them board/soc/variant, as in nrf9160dk/nrf9160/ns; `west boards` lists them",
         )
     folder = (root or data_dir("boards")) / stem_of(name)
     if not (folder / "board.yaml").is_file():
@@ -110,7 +115,7 @@ def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
         twister=bool(raw.get("twister", False)),
         qemu=None
         if qemu is None
-        else Qemu(qemu["machine"], qemu["cpu"], qemu["clock_hz"], tuple(qemu.get("args", ()))),
+        else QemuSpec(qemu["machine"], qemu["cpu"], tuple(qemu.get("extra", ())), clock_hz=qemu["clock_hz"]),
         serial=Serial(**serial),
         files={
             path.name: path.read_text(encoding="utf-8")

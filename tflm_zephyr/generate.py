@@ -143,6 +143,10 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         kernels=config.kernels,
         boards=tuple(board.name for board in boards),
         models={model.ident: model.sha256 for model in models},
+        scales={
+            model.ident: [None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs]
+            for model in models
+        },
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared))
 

@@ -68,7 +68,7 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
     for result in results:
         _check(result, manifest, board)
     failed = any(result.status == "fail" for result in results)
-    return Done(text.results(results), [result.to_json() for result in results], 1 if failed else 0)
+    return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
 
 
 def _route(args: argparse.Namespace, manifest: AppManifest, say: Say) -> tuple[Board, Link, Callable[[], None] | None]:

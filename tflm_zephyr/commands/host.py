@@ -40,7 +40,7 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
         return Done(text.measured(made.spec.models[0].name, args.data, measured), text.measured_json(measured))
     results = [_self_test(model, manifest) for model in made.spec.models]
     failed = any(result.status == "fail" for result in results)
-    return Done(text.results(results), [result.to_json() for result in results], 1 if failed else 0)
+    return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
 
 
 def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,12 +193,27 @@ def built_json(build: Build) -> dict[str, Any]:
     }
 
 
-def results(found: Sequence[RunResult], scales: dict[str, list[tuple[float, int] | None]] | None = None) -> str:
+Scales = Mapping[str, "list[tuple[float, int] | None]"]
+
+
+def results(found: Sequence[RunResult], scales: Scales) -> str:
     """After `run`: each model's self-test. `scales` has (scale, zero point) by model and output."""
-    return "\n".join(line for result in found for line in _result(result, (scales or {}).get(result.model)))
+    return "\n".join(line for result in found for line in _result(result, scales[result.model]))
 
 
-def _result(result: RunResult, scales: list[tuple[float, int] | None] | None) -> Iterable[str]:
+def results_json(found: Sequence[RunResult], scales: Scales) -> list[dict[str, Any]]:
+    """Results with each output's real values beside its bytes."""
+    plain = []
+    for result in found:
+        entry = result.to_json()
+        for run, invocation in zip(entry["runs"], result.runs, strict=True):
+            for output, raw in zip(run["outputs"], invocation.outputs, strict=True):
+                output["values"] = real_values(raw.type, raw.data, scales[result.model][raw.index])
+        plain.append(entry)
+    return plain
+
+
+def _result(result: RunResult, scales: list[tuple[float, int] | None]) -> Iterable[str]:
     verdict = {"pass": "passed", "fail": "FAILED", "none": "has no reference"}[result.status]
     yield f"{result.model} on {result.board} ({result.link}, {result.kernels} kernels): self-test {verdict}"
     versions = f"TFLM {result.tflm[:12] if len(result.tflm) == 40 else result.tflm}"
@@ -211,26 +226,31 @@ def _result(result: RunResult, scales: list[tuple[float, int] | None] | None) ->
         yield from _run(run, scales)
 
 
-def _run(run: Invocation, scales: list[tuple[float, int] | None] | None) -> Iterable[str]:
+def _run(run: Invocation, scales: list[tuple[float, int] | None]) -> Iterable[str]:
     ticks = "" if run.ticks is None else f", {run.ticks} ticks at {run.hz} Hz"
     yield f"  run {run.run}{ticks}"
     for output in run.outputs:
         check = next((check for check in run.checks if check.index == output.index), None)
-        scale = scales[output.index] if scales else None
-        yield f"    output {output.index} ({output.type}): {_values(output.type, output.data, scale)}"
+        yield f"    output {output.index} ({output.type}): {_shown(element_values(output.type, output.data))}"
+        if scales[output.index] is not None:
+            real = real_values(output.type, output.data, scales[output.index])
+            yield f"      dequantised: {_shown(real)}"
         if check is not None and check.result == "fail":
             yield f"      differs from the reference at byte {check.first}: {check.got}, not {check.want}"
         elif check is not None:
             yield f"      {'equal to' if check.exact is not False else 'within 1e-5 of'} the reference"
 
 
-def _values(kind: str, data: bytes, scale: tuple[float, int] | None) -> str:
-    values = element_values(kind, data)
-    if scale is not None:
-        values = [(value - scale[1]) * scale[0] for value in values]
+def _shown(values: Sequence[float]) -> str:
     shown = " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES])
     more = len(values) - _SHOWN_VALUES
     return shown + (f" ... and {more} more" if more > 0 else "")
+
+
+def real_values(kind: str, data: bytes, scale: tuple[float, int] | None) -> list[float]:
+    """The elements of a tensor's bytes, dequantised with (scale, zero point) unless that is None."""
+    values = element_values(kind, data)
+    return values if scale is None else [(value - scale[1]) * scale[0] for value in values]
 
 
 def element_values(kind: str, data: bytes) -> list[float]:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from tflm_zephyr.board import QemuSpec
 
 # The full core of the MPS2+ AN521's CPU0; without them QEMU gives it neither DSP instructions nor an FPU.
 AN521_FULL_CORE = ("-global", "sse-200.CPU0_DSP=on", "-global", "sse-200.CPU0_FPU=on")
@@ -25,16 +26,6 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit(1)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-
-
-@dataclass(frozen=True)
-class QemuSpec:
-    """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments."""
-
-    machine: str
-    cpu: str
-    extra: tuple[str, ...] = ()
-    binary: str = "qemu-system-arm"
 
 
 def qemu_argv(spec: QemuSpec, elf: Path, *, icount: bool = True, binary: str | None = None) -> tuple[str, ...]:

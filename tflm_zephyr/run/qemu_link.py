@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import IO
 
 from tflm_zephyr import process
+from tflm_zephyr.board import QemuSpec
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import LinkEndedError
-from tflm_zephyr.run.qemu import QemuSpec, leashed, qemu_argv
+from tflm_zephyr.run.qemu import leashed, qemu_argv
 from tflm_zephyr.run.result import Where
 
 _CHUNK = 1 << 16

@@ -13,10 +13,10 @@ import pytest
 
 from tests.fakes.device import PtyDevice, Step
 from tests.fakes.records import BANNER, as_bytes, begin, self_test
+from tflm_zephyr.board import QemuSpec
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.gather import gather, gather_all
 from tflm_zephyr.run.link import LinkEndedError
-from tflm_zephyr.run.qemu import QemuSpec
 from tflm_zephyr.run.qemu_link import QemuLink
 from tflm_zephyr.run.result import RunResult, Where
 from tflm_zephyr.run.serial_link import SerialLink

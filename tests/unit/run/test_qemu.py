@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tflm_zephyr import process
-from tflm_zephyr.run.qemu import AN521_FULL_CORE, QemuSpec, leashed, qemu_argv
+from tflm_zephyr.board import QemuSpec
+from tflm_zephyr.run.qemu import AN521_FULL_CORE, leashed, qemu_argv
 
 SPEC = QemuSpec("mps2-an385", "cortex-m3")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tflm_zephyr.board import QemuSpec
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import LinkEndedError, Opened
-from tflm_zephyr.run.qemu import QemuSpec
 from tflm_zephyr.run.qemu_link import QemuLink
 
 SPEC = QemuSpec("mps2-an385", "cortex-m3")
