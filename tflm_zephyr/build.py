@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from tflm_zephyr.workspace import Workspace
 LOG_NAME = "west_build.log"
 _TABLE_NAME = "memory_regions.txt"
 _CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
+_DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
 _HINTS = {
     "overflow": "Use a smaller model or arena, optimise for size, or choose a board with more memory",
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
@@ -68,9 +69,12 @@ class Recorded:
     tflm_revision: str
 
 
-def build_argv(request: BuildRequest, toolchain: Toolchain) -> tuple[str, ...]:
-    """The west command; paths as they are in `request`."""
-    cmake_args = (*toolchain.cmake_args, *request.cmake_args)
+def build_argv(request: BuildRequest, toolchain: Toolchain, *, configured: bool = False) -> tuple[str, ...]:
+    """The west command; paths as they are in `request`.
+
+    `configured` leaves the CMake arguments out: CMake has them already, and west runs it again for any.
+    """
+    cmake_args = () if configured else (*toolchain.cmake_args, *request.cmake_args)
     return (
         *_west("build"),
         *("-p", request.pristine, "-b", request.board, "-d", str(request.build_dir), str(request.app)),
@@ -99,11 +103,13 @@ def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, 
     check_suits(toolchain, request.board)
     if not (request.app / "CMakeLists.txt").is_file():
         raise BuildError("no CMakeLists.txt there", where=str(request.app), hint="Name the app's folder")
-    request = _absolute(request)
-    if request.pristine == "auto" and _other_toolchain(request.build_dir, toolchain):
-        request = BuildRequest(request.app, request.board, request.build_dir, "always", request.cmake_args)
+    request = replace(request, app=request.app.absolute(), build_dir=request.build_dir.absolute())
+    cache = _cmake_cache(request.build_dir)
+    if request.pristine == "auto" and _other_toolchain(cache, toolchain):
+        request, cache = replace(request, pristine="always"), {}
     log = request.build_dir / LOG_NAME
-    lines = _run(build_argv(request, toolchain), workspace, toolchain, log, on_line, request.board)
+    argv = build_argv(request, toolchain, configured=_configured(cache, request, toolchain))
+    lines = _run(argv, workspace, toolchain, log, on_line, request.board)
     elf = _elf(request)
     if elf is None:
         raise BuildError("west build ended well and left no zephyr.elf", where=str(log), hint="See the log")
@@ -114,7 +120,7 @@ def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, 
     """Flash. Raises BuildError with the first error of west or of the runner it starts."""
     if not (request.build_dir / "zephyr").is_dir():
         raise BuildError("nothing is built there", where=str(request.build_dir), hint="Build the app first")
-    request = FlashRequest(request.build_dir.absolute(), request.runner, request.dev_id)
+    request = replace(request, build_dir=request.build_dir.absolute())
     log = request.build_dir / "west_flash.log"
     _run(flash_argv(request), workspace, toolchain, log, on_line, "west flash")
 
@@ -154,11 +160,6 @@ def _same(wanted: str, there: str) -> bool:
     return wanted == there or abbreviated
 
 
-def _absolute(request: BuildRequest) -> BuildRequest:
-    app, build_dir = request.app.absolute(), request.build_dir.absolute()
-    return BuildRequest(app, request.board, build_dir, request.pristine, request.cmake_args)
-
-
 def _run(
     argv: Sequence[str],
     workspace: Workspace,
@@ -189,15 +190,32 @@ def _run(
     return lines
 
 
-def _other_toolchain(build_dir: Path, toolchain: Toolchain) -> bool:
-    """Whether the folder was configured for another toolchain, which CMake would silently keep."""
+def _cmake_cache(build_dir: Path) -> dict[str, str]:
+    """The build folder's CMake variables; none when it was not configured to the end."""
+    if not (build_dir / "build.ninja").is_file():
+        return {}
     try:
-        cache = (build_dir / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
+        text = (build_dir / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    values = dict(_CACHE_LINE.findall(cache))
+        return {}
+    return dict(_CACHE_LINE.findall(text))
+
+
+def _other_toolchain(cache: Mapping[str, str], toolchain: Toolchain) -> bool:
+    """Whether the folder was configured for another toolchain, which CMake would silently keep."""
     wanted = {**toolchain.env, "ZEPHYR_TOOLCHAIN_VARIANT": toolchain.variant}
-    return any(values.get(name, value) != value for name, value in wanted.items())
+    return any(cache.get(name, value) != value for name, value in wanted.items())
+
+
+def _configured(cache: Mapping[str, str], request: BuildRequest, toolchain: Toolchain) -> bool:
+    """Whether CMake was run for this very request before."""
+    wanted = {"BOARD": request.board, "APPLICATION_SOURCE_DIR": str(request.app)}
+    for arg in (*toolchain.cmake_args, *request.cmake_args):
+        found = _DEFINE.fullmatch(arg)
+        if found is None:
+            return False
+        wanted[found[1]] = found[2]
+    return request.pristine != "always" and all(cache.get(name) == value for name, value in wanted.items())
 
 
 def _elf(request: BuildRequest) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,7 @@ def test_another_toolchain_than_the_folders_starts_afresh(
 ) -> None:
     cache = request_.build_dir / "CMakeCache.txt"
     request_.build_dir.mkdir()
+    (request_.build_dir / "build.ninja").write_text("")
     for variant, pristine in (("gnuarmemb", "auto"), ("cross-compile", "always")):
         cache.write_text(f"//x\nZEPHYR_TOOLCHAIN_VARIANT:INTERNAL={variant}\n")
         build(request_, workspace, GNU)
@@ -153,6 +155,28 @@ def test_another_toolchain_than_the_folders_starts_afresh(
     cache.write_text("ZEPHYR_TOOLCHAIN_VARIANT:INTERNAL=gnuarmemb\nGNUARMEMB_TOOLCHAIN_PATH:INTERNAL=/opt/gcc\n")
     build(request_, workspace, GNU)
     assert west.calls[-1]["argv"][2] == "always"
+
+
+def test_cmake_arguments_are_given_once(workspace: Workspace, west: FakeWest, request_: BuildRequest) -> None:
+    request_ = replace(request_, cmake_args=("-DX:STRING=a=b", "-DCONFIG_Y=y"))
+    given = ["--", *GNU.cmake_args, *request_.cmake_args]
+    build(request_, workspace, GNU)
+    assert west.calls[-1]["argv"][-4:] == given
+    lines = [f"BOARD:STRING={BOARD}", f"APPLICATION_SOURCE_DIR:PATH={request_.app}"]
+    lines += ["TOOLCHAIN_HAS_PICOLIBC:UNINITIALIZED=ON", "X:STRING=a=b", "CONFIG_Y:UNINITIALIZED=y", ""]
+    (request_.build_dir / "CMakeCache.txt").write_text("\n".join(lines))
+    build(request_, workspace, GNU)
+    assert west.calls[-1]["argv"][-4:] == given  # the folder was not configured to the end
+    (request_.build_dir / "build.ninja").write_text("")
+    build(request_, workspace, GNU)
+    assert west.calls[-1]["argv"][-1] == str(request_.app)
+    for changed in (
+        replace(request_, pristine="always"),
+        replace(request_, board="mps2/an386"),
+        replace(request_, cmake_args=("-DX:STRING=a=c", "-DCONFIG_Y=y")),
+    ):
+        build(changed, workspace, GNU)
+        assert west.calls[-1]["argv"][-4] == "--"
 
 
 def test_tfm_with_a_toolchain_it_refuses_is_said_before_building(

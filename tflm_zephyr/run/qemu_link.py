@@ -76,7 +76,7 @@ class QemuLink:
             raise LinkEndedError(self._epitaph(None)) from err
 
     def _epitaph(self, err: IO[bytes] | None) -> str:
-        """Why QEMU ended: its exit code and the last line that it had to say, warnings apart."""
+        """Why QEMU ended: its exit code and what it had to say, warnings apart."""
         deadline = time.monotonic() + _EXIT_S
         while self._child.poll() is None:
             if time.monotonic() >= deadline:
@@ -87,7 +87,9 @@ class QemuLink:
         code = self._child.returncode
         lines = self._stderr.decode("utf-8", "replace").splitlines()
         said = [line.strip() for line in lines if line.strip() and "warning:" not in line]
-        return f"QEMU ended with exit code {code}" + (f": {said[-1]}" if said else "")
+        # After a fatal error QEMU prints all registers; its own words start with its name.
+        said = [line for line in said if line.startswith("qemu")] or said[-1:]
+        return f"QEMU ended with exit code {code}" + (f": {said[0]}" if said else "")
 
 
 def find_qemu(binary: str) -> str:

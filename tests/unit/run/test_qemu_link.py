@@ -39,7 +39,7 @@ def _record(fake_qemu: Path) -> dict[str, Any]:
 
 def test_reads_until_qemu_ends(elf: Path, fake_qemu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (fake_qemu / "output").write_bytes(b"hello\n")
-    monkeypatch.setenv("FAKE_QEMU_STDERR", "qemu: warning: no peer\nqemu: fatal: Lockup\n")
+    monkeypatch.setenv("FAKE_QEMU_STDERR", "qemu: warning: no peer\nqemu: fatal: Lockup\nR00=0\nFPSCR: 0\n")
     monkeypatch.setenv("FAKE_QEMU_EXIT", "7")
     heard = b""
     with Opened(QemuLink(SPEC, elf)) as link, pytest.raises(LinkEndedError) as caught:
