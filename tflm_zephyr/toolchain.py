@@ -22,6 +22,7 @@ _HINT = (
     "Install the Zephyr SDK (`west sdk install`), or on Debian and Ubuntu: apt install gcc-arm-none-eabi "
     "libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi"
 )
+_LOCKING = "_RETARGETABLE_LOCKING 1"  # Zephyr's lib/libc/newlib asserts it
 _SDK_PLACES = ("/usr", "/usr/local", "/opt", "~", "~/.local", "~/.local/opt", "~/bin")  # Zephyr's own search
 _GNU_PLACES = ("/opt", "~", "~/.local/opt", "/usr/local", "/usr/share")
 _GNU_NAMES = (
@@ -83,7 +84,7 @@ def check_suits(toolchain: Toolchain, board: str) -> None:
 def gnu_arm(prefix: Path) -> Toolchain:
     """The GNU Arm compiler in `prefix`/bin: with picolibc when it has it, else with its newlib.
 
-    Raises BuildError when it lacks the headers of the C++ or the C library.
+    Raises BuildError when it lacks the headers of the C++ or the C library, or has a newlib that Zephyr refuses.
     """
     gcc = prefix / "bin" / GCC
     picolibc = _has_picolibc(gcc)
@@ -93,6 +94,12 @@ def gnu_arm(prefix: Path) -> Toolchain:
             f"this compiler has no headers of the C++ library for {'picolibc' if picolibc else 'newlib'}",
             where=str(gcc),
             hint="On Debian and Ubuntu: apt install libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi",
+        )
+    if not picolibc and _LOCKING not in (_ask(gcc, "-include", "newlib.h", "-dM", "-E", "-x", "c", os.devnull) or ""):
+        raise BuildError(
+            "this compiler's newlib was built without retargetable locking, which Zephyr needs",
+            where=str(gcc),
+            hint="On Debian and Ubuntu: apt install picolibc-arm-none-eabi",
         )
     return Toolchain(
         "gnuarmemb",

@@ -14,13 +14,14 @@ from tflm_zephyr.toolchain import GCC, Toolchain, check_suits, detect_toolchain,
 PICOLIBC = ("-DTOOLCHAIN_HAS_PICOLIBC=ON",)
 
 
-def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True) -> Path:
+def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True, locking: bool = True) -> Path:
     """A stand-in for the compiler that answers what detection asks."""
     gcc = prefix / "bin" / GCC
     gcc.parent.mkdir(parents=True)
     answer = f"{prefix}/lib/picolibc.specs" if picolibc else "picolibc.specs"
     gcc.write_text(
-        f"#!/bin/sh\ncase $1 in\n-print-file-name=*) echo {answer};;\n*) exit {0 if headers else 1};;\nesac\n"
+        f"#!/bin/sh\ncase $1 in\n-print-file-name=*) echo {answer};;\n"
+        f"-include) echo '#define _RETARGETABLE_LOCKING {int(locking)}';;\n*) exit {0 if headers else 1};;\nesac\n"
     )
     gcc.chmod(0o755)
     return gcc
@@ -151,6 +152,12 @@ def test_none(env: dict[str, str], tmp_path: Path) -> None:
 def test_a_compiler_without_cxx_headers(tmp_path: Path) -> None:
     make_gcc(tmp_path / "usr", headers=False)
     with pytest.raises(BuildError, match="libstdc"):
+        gnu_arm(tmp_path / "usr")
+
+
+def test_a_newlib_that_zephyr_refuses(tmp_path: Path) -> None:
+    make_gcc(tmp_path / "usr", picolibc=False, locking=False)
+    with pytest.raises(BuildError, match=r"retargetable locking.*picolibc"):
         gnu_arm(tmp_path / "usr")
 
 

@@ -19,6 +19,7 @@ _CRASH_TAIL_S = 0.5  # how long to listen on after the first line of a crash
 _MAX_LINE = 4096  # bytes; noise without newlines is cut there
 _KEPT_LINES, _KEPT_CHARS = 5, 120
 _BANNER = re.compile(rb"\*\*\* Booting ")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # Zephyr's log has it
 _NOISE = re.compile(r"[^\x20-\x7e]+")
 
 
@@ -100,7 +101,7 @@ class _Listener:
             lines.append(self._buffer)
             self._buffer = b""
         for raw in lines:
-            self._line(raw.decode("ascii", "replace").rstrip("\r"))
+            self._line(_COLOUR.sub("", raw.decode("ascii", "replace")).rstrip("\r"))
 
     def _line(self, line: str) -> None:
         readable = _NOISE.sub("?", line).strip()

@@ -140,9 +140,15 @@ def test_noise_without_end_is_bounded_and_named() -> None:
 
 
 def test_a_crash_shows_what_was_said() -> None:
-    lines = [BANNER, begin(), "E: ***** BUS FAULT *****", "E:   Precise data bus error", "E: Halting system"]
+    lines = [
+        BANNER,
+        begin(),
+        "\x1b[1;31m<err> os: ***** BUS FAULT *****\x1b[0m",
+        "E:   Precise data bus error",
+        "E: Halting system",
+    ]
     text = fails(Script(as_bytes(lines)), timeout_s=20)
-    assert "the app crashed: E: ***** BUS FAULT *****" in text
+    assert "the app crashed: <err> os: ***** BUS FAULT *****. Last" in text
     assert "Precise data bus error | E: Halting system" in text
 
 
