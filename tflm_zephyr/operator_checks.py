@@ -8,6 +8,7 @@ tensor that is not quantised has scale 0 and zero point 0, as in TFLM.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from tflm_zephyr.model_types import Model, Operator, Quantization, Subgraph, Ten
 _NONE = Quantization((0.0,), (0,), 0)
 _REQUANTISE = "Convert the model again with a representative_dataset"
 _PLAIN_LSTM = "Use a plain keras LSTM: no peepholes, projection or layer normalisation, time-major or not"
+_PER_TENSOR_DENSE = "Convert with _experimental_disable_per_channel_quantization_for_dense_layers = True"
 _UNROLL = "Build the LSTM with unroll=True, or convert it with a newer converter"
 
 
@@ -44,8 +46,11 @@ class _Node:
         return ModelError(f"{where} {what}", where=self.model.where, hint=hint)
 
 
-def check_details(model: Model, subgraph: Subgraph, operator: Operator) -> None:
-    """ModelError when TFLM's kernel for this operator certainly refuses it, its types aside."""
+def check_details(model: Model, subgraph: Subgraph, operator: Operator, *, pinned: bool = True) -> None:
+    """ModelError when TFLM's kernel for this operator certainly refuses it, its types aside.
+
+    `pinned`: also what only the kernels of the revision that Zephyr 4.1 pins cannot do.
+    """
     node = _Node(model, subgraph, operator)
     for index in operator.intermediates:
         tensor = subgraph.tensors[index]
@@ -55,9 +60,10 @@ def check_details(model: Model, subgraph: Subgraph, operator: Operator) -> None:
                 "but TFLM takes only empty ones",
                 _UNROLL,
             )
-    check = _CHECKS.get(operator.key)
-    if check is not None:
-        check(node)
+    checks = (_CHECKS.get(operator.key), _PINNED_CHECKS.get(operator.key) if pinned else None)
+    for check in checks:
+        if check is not None:
+            check(node)
 
 
 def _named(tensor: Tensor) -> str:
@@ -121,18 +127,37 @@ def _fully_connected(node: _Node) -> None:
         return
     quantization = weights.quantization
     if quantization is None or not quantization.per_channel:
+        _bias_scale(node, source, weights)
         return
-    if source.type is not TensorType.INT8 or weights.type is TensorType.INT4:
+    if weights.type is TensorType.INT4:
         raise node.fail(
-            f"has per-channel scales on {_named(weights)}, which TFLM takes for int8 by int8 only",
-            "Convert with _experimental_disable_per_channel_quantization_for_dense_layers = True",
+            f"has per-channel scales on {_named(weights)}, which TFLM does not take for int4 weights",
+            _PER_TENSOR_DENSE,
         )
     along, count = quantization.dimension, len(quantization.scales)
     if not 0 <= along < len(weights.shape) or weights.shape[along] != count:
         raise node.fail(
-            f"has {count} scales along dimension {along} of {_named(weights)} with shape "
-            f"{list(weights.shape)}"
+            f"has {count} scales along dimension {along} of {_named(weights)} with shape {list(weights.shape)}"
         )
+
+
+def _fully_connected_int16(node: _Node) -> None:
+    source, weights = node.input(0), node.input(1)
+    if source is None or weights is None or source.type is not TensorType.INT16:
+        return
+    if weights.quantization is not None and weights.quantization.per_channel:
+        raise node.fail(f"has per-channel scales on {_named(weights)} for int16 activations", _PER_TENSOR_DENSE)
+
+
+def _bias_scale(node: _Node, source: Tensor, weights: Tensor) -> None:
+    """GetQuantizedConvolutionMultipler: the bias has the scale of its products, to 2 % of the output's."""
+    bias, output = node.input(2), node.output(0)
+    if bias is None or output is None:
+        return
+    found, unit = ((t.quantization or _NONE).scales[0] for t in (bias, output))
+    wanted = (source.quantization or _NONE).scales[0] * (weights.quantization or _NONE).scales[0]
+    if not unit or not abs(wanted - found) / unit <= 0.02:
+        raise node.fail(f"needs the scale {wanted:g} on {_named(bias)}, its bias, which has {found:g}")
 
 
 def _quantize(node: _Node) -> None:
@@ -171,6 +196,21 @@ def _reduce_max(node: _Node) -> None:
     source, output = node.input(0), node.output(0)
     if source is not None and output is not None and source.type is TensorType.INT8:
         _same(node, source, output)
+
+
+def _sums(node: _Node) -> None:
+    """EvalMeanHelper and EvalSumHelper write past arrays of two axes and five dimensions on the stack."""
+    source, axis = node.input(0), node.input(1)
+    if source is None or axis is None or axis.data is None or not source.shape:
+        return
+    rank = len(source.shape)
+    values = struct.unpack(f"<{axis.elements}i", axis.data[: 4 * axis.elements])
+    axes = {value % rank for value in values}
+    if len(axes) > 2 or rank > 5:
+        raise node.fail(
+            f"reduces {len(axes)} of the {rank} dimensions of {_named(source)}, and TFLM's kernel has room for 2 of 5",
+            "Reshape first so that the dimensions to be reduced are one, or reduce in steps",
+        )
 
 
 def _zero_int16(node: _Node) -> None:
@@ -241,6 +281,11 @@ def _svdf(node: _Node) -> None:
         raise node.fail("needs a variable tensor as its input 4 (activation state)", "Convert it again")
 
 
+_PINNED_CHECKS: Mapping[str, Callable[[_Node], None]] = {
+    "FULLY_CONNECTED": _fully_connected_int16,
+    "MEAN": _sums,
+    "SUM": _sums,
+}
 _CHECKS: Mapping[str, Callable[[_Node], None]] = {
     "ADD_N": _add_n,
     "BATCH_MATMUL": _zero_int16,

@@ -5,14 +5,15 @@ data/tflm_types.json says for each operator which combinations its reference ker
 Eval of tensorflow/lite/micro/kernels and signal/micro/kernels at revision 8d404de7. `slots` names the tensors
 looked at (`i0` an input, `o0` an output, `i*` every input); each row of `accepts` gives the types for them:
 `=` is the first slot's type, `*` any. What a kernel would read as a type that it is not counts as refused.
-An absent optional tensor fits every row.
+An absent optional tensor fits every row. `later` are rows that newer revisions take (found by running them), so
+a workspace with another TFLM is refused only what neither takes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tflm_zephyr.errors import ModelError
@@ -20,6 +21,7 @@ from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor, TensorTyp
 from tflm_zephyr.operator_checks import check_details
 from tflm_zephyr.resources import package_data
 
+PINNED_REVISION = "8d404de73acf7687831e16d88e86e4f73cfddf8e"
 _FLOAT_NAMES = (TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.FLOAT64)
 _HINTS: Mapping[str, str] = {
     "hybrid": (
@@ -41,6 +43,7 @@ class TypeRule:
 
     slots: tuple[str, ...]
     accepts: tuple[tuple[str, ...], ...]
+    later: tuple[tuple[str, ...], ...] = ()
 
     def misfit(self, found: list[tuple[str, Tensor]]) -> Tensor | None:
         """None when some row fits `found` (slot, tensor), else the tensor that breaks the closest row."""
@@ -55,6 +58,10 @@ class TypeRule:
             else:
                 return None
         return best[1] if best else None
+
+    def with_later(self) -> TypeRule:
+        """The rule for revisions other than the pinned one."""
+        return replace(self, accepts=self.accepts + self.later)
 
     def describe(self) -> str:
         """What it takes, for a message: "input 0 float32, output 0 the same; or ..."."""
@@ -71,19 +78,25 @@ class TypeRule:
 @lru_cache(maxsize=1)
 def type_rules() -> Mapping[str, TypeRule]:
     """The rule of each operator that has one, by key."""
+
+    def rows(texts: list[str]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(text.split()) for text in texts)
+
     raw = json.loads(package_data("tflm_types.json"))["operators"]
     return {
-        key: TypeRule(tuple(entry["slots"].split()), tuple(tuple(row.split()) for row in entry["accepts"]))
+        key: TypeRule(tuple(entry["slots"].split()), rows(entry["accepts"]), rows(entry.get("later", [])))
         for key, entry in raw.items()
     }
 
 
-def check_types(model: Model, declared: frozenset[str] = frozenset()) -> None:
+def check_types(model: Model, declared: frozenset[str] = frozenset(), *, revision: str = PINNED_REVISION) -> None:
     """ModelError for the first operator whose tensors TFLM's own kernel certainly refuses or misreads.
 
     `declared` are names of custom operators whose kernels the user brings; these are not looked at.
+    `revision` is the TFLM that the app is built with.
     """
-    rules = type_rules()
+    pinned = revision in ("", PINNED_REVISION)
+    rules = {key: rule if pinned else rule.with_later() for key, rule in type_rules().items()}
     for subgraph in model.subgraphs:
         for operator in subgraph.operators:
             if operator.custom_code is not None and operator.custom_code in declared:
@@ -92,7 +105,7 @@ def check_types(model: Model, declared: frozenset[str] = frozenset()) -> None:
             rule = rules.get(operator.key)
             if rule is not None:
                 _check_rule(model, subgraph, operator, rule)
-            check_details(model, subgraph, operator)
+            check_details(model, subgraph, operator, pinned=pinned)
 
 
 def _check_rule(model: Model, subgraph: Subgraph, operator: Operator, rule: TypeRule) -> None:
@@ -103,9 +116,7 @@ def _check_rule(model: Model, subgraph: Subgraph, operator: Operator, rule: Type
     if tensor is None:
         return
     types = ", ".join(
-        f"{_slot_name(slot)} '{t.name}' is {t.type.value}"
-        for slot, t in found
-        if slot in rule.slots or t is tensor
+        f"{_slot_name(slot)} '{t.name}' is {t.type.value}" for slot, t in found if slot in rule.slots or t is tensor
     )
     raise ModelError(
         f"operator {operator.index} ({operator.key}) of subgraph {subgraph.index} takes no "

@@ -181,10 +181,7 @@ def shipped_table() -> OperatorTable:
 
 def dump_table(table: OperatorTable) -> str:
     """`table` as the JSON text that `shipped_table` reads."""
-    rows = [
-        json.dumps([call.key, call.method, call.custom, call.register])
-        for _, call in sorted(table.calls.items())
-    ]
+    rows = [json.dumps([call.key, call.method, call.custom, call.register]) for _, call in sorted(table.calls.items())]
     listed = ",\n  ".join(rows)
     return f'{{\n "revision": {json.dumps(table.revision)},\n "calls": [\n  {listed}\n ]\n}}\n'
 

@@ -14,14 +14,13 @@ from types import MappingProxyType
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import cmsis_nn, reference
 from tflm_zephyr.kernels.library import CORES, UNKNOWN_PERSISTENT_BYTES, Core, KernelLibrary
+from tflm_zephyr.operator_types import PINNED_REVISION
 
-__all__ = ["CORES", "REGISTRY", "UNKNOWN_PERSISTENT_BYTES", "Core", "KernelLibrary", "get"]
+__all__ = ["CORES", "REGISTRY", "UNKNOWN_PERSISTENT_BYTES", "Core", "KernelLibrary", "get", "host"]
 
 _BUILDERS = MappingProxyType({"cmsis_nn": cmsis_nn.library, "reference": reference.library})
 # Each library for a core without extensions, as get(name) gives it.
-REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType(
-    {name: build(Core()) for name, build in _BUILDERS.items()}
-)
+REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: build(Core()) for name, build in _BUILDERS.items()})
 
 
 def get(
@@ -32,14 +31,23 @@ def get(
     pointer_bytes: int = 4,
     optimise_for: str = "",
     transpose_conv: bool = False,
+    revision: str = "",
 ) -> KernelLibrary:
     """The library `name` ("reference" or "cmsis_nn") for a core; AppError for any other name.
 
     dsp, mve: the core has the DSP extension, Helium (CORES has them by core name). pointer_bytes: 8 for TFLM
     on a 64-bit host. For cmsis_nn: optimise_for, "speed" or "size" when the build defines
     KERNELS_OPTIMIZED_FOR_..., which Zephyr's does not; transpose_conv, True when the build takes
-    kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel.
+    kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: of TFLM;
+    for any but the pinned one ("" as well) sizes are those of tflite-micro 0.dev20261023, which differ for
+    MEAN and SUM.
     """
     if name not in _BUILDERS:
         raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(sorted(_BUILDERS))}")
-    return _BUILDERS[name](Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv))
+    later = revision not in ("", PINNED_REVISION)
+    return _BUILDERS[name](Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, later))
+
+
+def host() -> KernelLibrary:
+    """The reference kernels of TFLM on this machine: the tflite-micro package, 64 bits."""
+    return get("reference", pointer_bytes=8, revision="host")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_zephyr.kernels.library import Core
+from tflm_zephyr.kernels.node import quotient
 
 _DEPTHWISE_BLOCK_MVE = 124  # CH_IN_BLOCK_MVE
 _REVERSE_THRESHOLD = 16  # REVERSE_TCOL_EFFICIENT_THRESHOLD
@@ -51,8 +52,8 @@ def _convolve_1_x_n_mve(window: Window) -> int:
     total = (out_width - 1) * stride + kernel - width
     asymmetric = total % 2 if total >= 0 else -(-total % 2)
     right = left + asymmetric
-    right_count = max(1, _quotient(right + stride - 1, stride)) if right else 0
-    left_count = max(1, _quotient(left + stride - 1, stride)) if left else 0
+    right_count = max(1, quotient(right + stride - 1, stride)) if right else 0
+    left_count = max(1, quotient(left + stride - 1, stride)) if left else 0
     inner_count = max(out_width - (right_count + left_count), 0)
     if right_count + inner_count + left_count != out_width:
         return 4 * _up(depth * kernel, 16)
@@ -122,10 +123,3 @@ def transpose_conv_s8(
 
 def _up(length: int, multiple: int) -> int:
     return -(-length // multiple) * multiple
-
-
-def _quotient(numerator: int, denominator: int) -> int:
-    """C's division."""
-    if denominator <= 0:
-        return 0
-    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)

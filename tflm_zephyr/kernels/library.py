@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tflm_zephyr.kernels.node import Node
@@ -26,6 +26,7 @@ class Core:
     pointer_bytes: int = 4
     optimise_for: str = ""
     transpose_conv: bool = False
+    later: bool = False
 
 
 # Extensions by core, which CMSIS-NN reads from __ARM_FEATURE_DSP and __ARM_FEATURE_MVE. A Cortex-M33 has DSP
@@ -60,18 +61,24 @@ class KernelLibrary:
         """Whether what the operator's kernel asks for is known. It is not for a kernel that a user brings."""
         return key in self.keys
 
+    def without(self, names: Iterable[str]) -> KernelLibrary:
+        """The library, not knowing the operators `names`, whose kernels a user brings."""
+        return replace(self, keys=self.keys - frozenset(names))
+
     def scratch(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
         """Bytes of each RequestScratchBufferInArena() of the operator, in the order of the calls, unaligned.
 
         () for an operator that is not known. ModelError for one that its kernel would refuse or crash on.
         """
+        if not self.knows(operator.key):
+            return ()
         return _sizes(self.scratch_sizes, Node(model, subgraph, operator))
 
     def persistent(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
         """Bytes of each AllocatePersistentBuffer() of the operator on a 32-bit device.
 
-        Init's come before Prepare's. Each takes its size rounded up to 16 from the tail. (UNKNOWN_PERSISTENT_BYTES,) for an operator that
-        is not known. ModelError as for `scratch`.
+        Init's come before Prepare's. Each takes its size rounded up to 16 from the tail.
+        (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not known. ModelError as for `scratch`.
         """
         if not self.knows(operator.key):
             return (UNKNOWN_PERSISTENT_BYTES,)

@@ -70,17 +70,18 @@ class Node:
         """Integers of its custom options by name; an absent one is 0."""
         try:
             found = flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap
+            if len(found) > len(self.operator.custom_options):
+                raise ValueError("more keys than bytes")
             present = [key.AsKey for key in found.Keys]
             return tuple(_integer(found[name]) if name in present else 0 for name in names)
         except Exception as error:  # as above
             raise self.fail(f"has custom options that cannot be read ({type(error).__name__})") from None
 
     def padding(self, size: int, filter_size: int, stride: int, dilation: int) -> int:
-        """Elements of padding before the data along one axis (ComputePaddingWithOffset, kernels/padding.h)."""
-        if stride <= 0 or self.option("padding") != _SAME:
-            return 0
+        """Padding before the data along one axis (ComputePaddingWithOffset in kernels/padding.h)."""
         effective = (filter_size - 1) * dilation + 1
-        windows = (size + stride - 1) // stride
+        reach = size + stride - (1 if self.option("padding") == _SAME else effective)
+        windows = quotient(reach, stride)
         return max(0, (windows - 1) * stride + effective - size) // 2
 
     def checked(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -97,6 +98,13 @@ class Node:
             where=self.model.where,
             hint="TFLM refuses such an operator; convert the model again",
         )
+
+
+def quotient(numerator: int, denominator: int) -> int:
+    """C's integer division; 0 where it has none."""
+    if denominator <= 0:
+        return 0
+    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
 def _integer(value: flexbuffers.Ref) -> int:

@@ -21,9 +21,7 @@ _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 def library(core: Core) -> KernelLibrary:
     """The reference kernels; of the core only the size of a pointer matters."""
-    return KernelLibrary(
-        "reference", core, frozenset(shipped_table().calls), scratch_table(core), REFERENCE_PERSISTENT
-    )
+    return KernelLibrary("reference", core, frozenset(shipped_table().calls), scratch_table(core), REFERENCE_PERSISTENT)
 
 
 def scratch_table(core: Core) -> Mapping[str, Sizes]:
@@ -32,6 +30,11 @@ def scratch_table(core: Core) -> Mapping[str, Sizes]:
     def add_n(node: Node) -> tuple[int, ...]:
         kinds = (TensorType.FLOAT32, TensorType.INT8)
         return (core.pointer_bytes * len(node.operator.inputs),) if node.output().type in kinds else ()
+
+    def sums(node: Node) -> tuple[int, ...]:
+        quantised = node.input(0).type in _QUANTISED
+        totals = (node.output().elements * _INT,) if quantised else ()
+        return (*totals, *_axes(node)) if core.later else totals
 
     def ethos_u(node: Node) -> tuple[int, ...]:
         count = len(node.operator.inputs) + len(node.operator.outputs)
@@ -42,10 +45,10 @@ def scratch_table(core: Core) -> Mapping[str, Sizes]:
         "CONV_2D": int4_weights,
         "DEPTHWISE_CONV_2D": int4_weights,
         "FULLY_CONNECTED": int4_weights,
-        "MEAN": _sums,
+        "MEAN": sums,
         "MIRROR_PAD": _mirror_pad,
-        "REDUCE_MAX": _reduce_max,
-        "SUM": _sums,
+        "REDUCE_MAX": _axes,
+        "SUM": sums,
         "SVDF": svdf,
         "SignalRfft": _rfft,
         "TFLite_Detection_PostProcess": _detection_postprocess,
@@ -92,11 +95,7 @@ def lstm(node: Node, buffers: int) -> tuple[int, ...]:
     return (batch * state * node.input(19).type.size_bytes,) * buffers
 
 
-def _sums(node: Node) -> tuple[int, ...]:
-    return (node.output().elements * _INT,) if node.input(0).type in _QUANTISED else ()
-
-
-def _reduce_max(node: Node) -> tuple[int, ...]:
+def _axes(node: Node) -> tuple[int, ...]:
     return len(node.input(0).shape) * _INT, node.input(1).elements * _INT
 
 

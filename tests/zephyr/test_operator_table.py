@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped table of operators is what the pinned TFLM's header says."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tflm_zephyr.operators import shipped_table, table_for
+from tflm_zephyr.workspace import find_workspace
+
+
+@pytest.mark.zephyr
+def test_shipped_table_is_the_headers() -> None:
+    if not os.environ.get("ZEPHYR_BASE"):
+        pytest.skip("no ZEPHYR_BASE")
+    workspace = find_workspace()
+    shipped = shipped_table()
+    if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
+        pytest.skip("the workspace has no tflite-micro at the pinned revision")
+    assert dict(table_for(workspace.tflm_dir, shipped.revision).calls) == dict(shipped.calls)
