@@ -148,7 +148,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _known(app: Path) -> Mapping[str, str]:
-    return load_manifest(app).files if (app / MANIFEST).is_file() else {}
+    """What was generated; nothing where the manifest is damaged or another version's, so that all counts as edited."""
+    try:
+        files = json.loads((app / MANIFEST).read_text(encoding="utf-8"))["files"]
+        return {str(path): str(sha) for path, sha in files.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def _free_name(path: Path) -> Path:

@@ -26,6 +26,10 @@ _HINTS = {
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 
+# Zephyr uses ccache where it is installed. Paths hashed relative to the build folder, and that folder left out,
+# let apps in different folders share objects (ccache manual, "Compiling in different directories").
+_CCACHE_SHARING = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "true"}
+
 Pristine = Literal["auto", "always", "never"]
 OnLine = Callable[[str], None]
 
@@ -93,9 +97,9 @@ def flash_argv(request: FlashRequest) -> tuple[str, ...]:
 
 
 def build_env(workspace: Workspace, toolchain: Toolchain, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a west command: the user's, Zephyr's base and the toolchain's variables."""
+    """The environment of a west command: the user's, Zephyr's base, the toolchain's and ccache's variables."""
     base = dict(os.environ if environ is None else environ)
-    return {**base, "ZEPHYR_BASE": str(workspace.zephyr_base), **toolchain.env}
+    return {**_CCACHE_SHARING, **base, "ZEPHYR_BASE": str(workspace.zephyr_base), **toolchain.env}
 
 
 def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, on_line: OnLine | None = None) -> Build:

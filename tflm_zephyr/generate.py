@@ -89,9 +89,11 @@ def tflm_of(tflm_dir: Path | None, revision: str = "") -> Tflm:
 def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> PreparedModel:
     """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
     model = load_model(config.model)
+    declared = frozenset(item.name for item in config.custom_operators)
+    operators.check_types(model, declared, revision=tflm.revision)
+    library = library.without(declared)
     head = plan_head(model, library, offline="auto" if config.plan == "packed" else "never")
     resolver = operators.resolve(head.graph, tflm.operators, tuple(map(_custom_operator, config.custom_operators)))
-    operators.check_types(model, frozenset(item.name for item in config.custom_operators))
     if head.offsets is not None:
         data = with_offline_plan(model, head.offsets)
     elif "OfflineMemoryAllocation" in model.metadata:
@@ -107,7 +109,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
     boards = tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    library = _library(config, boards)
+    library = _library(config, boards, tflm.revision)
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = []
@@ -151,7 +153,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
     return Generated(spec, manifest, tuple(notes), tuple(prepared))
 
 
-def _library(config: AppConfig, boards: Sequence[Board]) -> KernelLibrary:
+def _library(config: AppConfig, boards: Sequence[Board], revision: str) -> KernelLibrary:
     """The kernels of the app: for CMSIS-NN those of the board whose core asks for the most scratch."""
     if config.kernels == "cmsis_nn" and config.tflm == "selected":
         raise AppError(
@@ -160,7 +162,9 @@ def _library(config: AppConfig, boards: Sequence[Board]) -> KernelLibrary:
             hint="Add --tflm module",
         )
     cores = [CORES[board.core] for board in boards if board.core in CORES]
-    return get_kernels(config.kernels, dsp=any(core.dsp for core in cores), mve=any(core.mve for core in cores))
+    return get_kernels(
+        config.kernels, dsp=any(core.dsp for core in cores), mve=any(core.mve for core in cores), revision=revision
+    )
 
 
 def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns, app: Path) -> ModelSpec:

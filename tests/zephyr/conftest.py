@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real Zephyr: a west workspace, a compiler and QEMU, or a skip that says what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.toolchain import detect_toolchain
+from tflm_zephyr.workspace import Workspace, find_workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+Tool = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def workspace() -> Workspace:
+    """The workspace that ZEPHYR_BASE names."""
+    if "ZEPHYR_BASE" not in os.environ:
+        pytest.skip("needs real Zephyr: ZEPHYR_BASE is not set")
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("needs qemu-system-arm")
+    try:
+        detect_toolchain()
+    except ToolError as err:
+        pytest.skip(f"needs a compiler: {err}")
+    return find_workspace()
+
+
+@pytest.fixture(scope="session")
+def tool() -> Tool:
+    """Runs the command line in a process of its own; with `json` its parsed output, else its stdout."""
+
+    def run(*argv: str | Path, code: int = 0, as_json: bool = False) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-m", "tflm_zephyr", *map(str, argv), *(["--json"] if as_json else [])],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return json.loads(done.stdout) if as_json else done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where apps are generated and built; kept for the whole session, so that boards share an app."""
+    return tmp_path_factory.mktemp("apps")

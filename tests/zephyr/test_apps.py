@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated apps on real Zephyr: built by west, run in QEMU, compared with the reference byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.zephyr.conftest import ROOT, Tool
+from tests.zephyr.models import dense_chain
+from tflm_zephyr.app_files import AppManifest
+from tflm_zephyr.workspace import Workspace
+
+pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
+
+SAMPLES = {name: ROOT / "samples" / name / "app.yaml" for name in ("hello_world", "digits")}
+
+
+def _generate(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:
+    app = apps / name
+    tool("generate", *argv, "-o", app)
+    return app
+
+
+def _golden_outputs(app: Path, ident: str) -> list[list[str]]:
+    runs = json.loads((app / "golden" / f"{ident}.json").read_text())["runs"]
+    return [run["outputs"] for run in runs]
+
+
+def _build_and_run(tool: Tool, app: Path, board: str) -> list[dict[str, Any]]:
+    tool("build", app, "--board", board)
+    results: list[dict[str, Any]] = tool("run", app, "--board", board, as_json=True)
+    return results
+
+
+def _check(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: str) -> None:
+    assert results
+    for result in results:
+        assert result["status"] == "pass"
+        assert result["where"] == "qemu"
+        assert result["board"] == board
+        assert result["tflm"] == tflm_revision
+        got = [[output["data"] for output in run["outputs"]] for run in result["runs"]]
+        assert got == _golden_outputs(app, result["model"])
+        assert all(run["ticks"] > 0 for run in result["runs"])
+        arena = result["arena"]
+        assert arena["head_bytes"] + arena["tail_bytes"] == arena["used_bytes"] <= arena["size_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("sample", "board"),
+    [
+        ("hello_world", "mps2/an385"),
+        ("digits", "mps2/an385"),
+        ("digits", "mps2/an386"),
+        ("digits", "mps2/an521/cpu0"),
+    ],
+)
+def test_sample_in_qemu(tool: Tool, apps: Path, workspace: Workspace, sample: str, board: str) -> None:
+    app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
+    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+
+
+@pytest.mark.parametrize("model", ["person_detect", "kws_ref_model"])
+def test_stock_model_in_qemu(tool: Tool, apps: Path, workspace: Workspace, shared: Path, model: str) -> None:
+    app = _generate(tool, apps, model, shared / "models" / f"{model}.tflite", "-b", "mps2/an385")
+    _check(_build_and_run(tool, app, "mps2/an385"), app, "mps2/an385", workspace.tflm_revision)
+
+
+def test_offline_plan_in_qemu(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:
+    """A model on which packing beats TFLM's own placing: the device follows the plan and gives the same bytes."""
+    model = tmp_path / "dense.tflite"
+    model.write_bytes(dense_chain([96, 64, 64, 128, 32]))
+    app = _generate(tool, apps, "dense", model, "-b", "mps2/an385")
+    made = tool("generate", "--app", app / "app.yaml", "-o", app, as_json=True)["models"][0]
+    assert made["offline_plan"]
+    assert made["head"]["head_bytes"] < made["head"]["greedy_bytes"]
+    results = _build_and_run(tool, app, "mps2/an385")
+    _check(results, app, "mps2/an385", workspace.tflm_revision)
+    assert results[0]["arena"]["head_bytes"] == made["head"]["head_bytes"]
+
+
+def test_two_models_in_one_app(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    models = [ROOT / "samples" / name / f"{name}.tflite" for name in ("hello_world", "digits")]
+    app = _generate(tool, apps, "both", *models, "-b", "mps2/an385")
+    results = _build_and_run(tool, app, "mps2/an385")
+    _check(results, app, "mps2/an385", workspace.tflm_revision)
+    assert [result["model"] for result in results] == ["hello_world", "digits"]
+
+
+def test_a_wrong_output_fails(tool: Tool, apps: Path) -> None:
+    """The negative control: one wrong reference byte, and the device and the tool both say so."""
+    app = _generate(tool, apps, "wrong", "--app", SAMPLES["hello_world"], "-b", "mps2/an385")
+    kept = app / "golden" / "hello_world.json"
+    raw = json.loads(kept.read_text())
+    first = raw["runs"][0]["outputs"][0]
+    raw["runs"][0]["outputs"][0] = f"{int(first, 16) ^ 1:02x}"
+    kept.write_text(json.dumps(raw))
+    tool("generate", "--app", app / "app.yaml", "-o", app, "--force")
+    tool("build", app, "--board", "mps2/an385")
+    said = tool("run", app, "--board", "mps2/an385", code=1)
+    assert "self-test FAILED" in said
+    assert f"differs from the reference at byte 0: {int(first, 16)}, not {int(first, 16) ^ 1}" in said
+
+
+def test_an_arena_too_small_is_one_line(tool: Tool, apps: Path) -> None:
+    app = _generate(tool, apps, "small", "--app", SAMPLES["digits"], "-b", "mps2/an385", "--arena", "4096")
+    tool("build", app, "--board", "mps2/an385")
+    said = tool("run", app, "--board", "mps2/an385", code=1)
+    assert "AllocateTensors failed" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("sample", ["hello_world", "digits"])
+def test_builds_for_the_dk_with_tfm(tool: Tool, apps: Path, sample: str) -> None:
+    board = "nrf9160dk/nrf9160/ns"
+    app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
+    built = tool("build", app, "--board", board, as_json=True)
+    regions = {region["name"]: region for region in built["footprint"]}
+    assert regions["FLASH"]["size_bytes"] == 192 * 1024
+    assert all(0 < region["used_bytes"] <= region["size_bytes"] for region in regions.values())
+    assert (Path(built["elf"]).parent / "tfm_merged.hex").is_file()
+
+
+def test_plain_west_builds_it(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    """`west build` alone: nothing of the toolkit is on the way."""
+    from tflm_zephyr.build import build_env
+    from tflm_zephyr.toolchain import detect_toolchain
+
+    app = _generate(tool, apps, "hello_world", "--app", SAMPLES["hello_world"])
+    toolchain = detect_toolchain()
+    env = {key: value for key, value in build_env(workspace, toolchain).items() if key != "PYTHONPATH"}
+    argv = [sys.executable, "-P", "-m", "west"] if sys.version_info >= (3, 11) else ["west"]
+    argv += ["build", "-b", "mps2/an385", "-d", str(apps / "plain"), str(app), "--", *toolchain.cmake_args]
+    subprocess.run(argv, cwd=workspace.topdir, env=env, check=True, capture_output=True)
+    assert (apps / "plain" / "zephyr" / "zephyr.elf").is_file()
+
+
+def test_twister_passes(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:
+    from tflm_zephyr.build import build_env
+    from tflm_zephyr.toolchain import detect_toolchain
+
+    app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
+    toolchain = detect_toolchain()
+    argv = [sys.executable, "-m", "west", "twister", "-T", str(app), "-p", "mps2/an385", "-O", str(tmp_path / "out")]
+    argv += [f"-x={arg.removeprefix('-D')}" for arg in toolchain.cmake_args]
+    done = subprocess.run(
+        argv, cwd=workspace.topdir, env=build_env(workspace, toolchain), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    report = json.loads((tmp_path / "out" / "twister.json").read_text())
+    assert [suite["status"] for suite in report["testsuites"] if suite["platform"].startswith("mps2/an385")] == [
+        "passed"
+    ]
+    assert os.environ.get("ZEPHYR_BASE")
+
+
+def test_manifest_is_of_this_workspace(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
+    from tflm_zephyr.app_files import load_manifest
+
+    manifest: AppManifest = load_manifest(app)
+    assert manifest.zephyr_version == workspace.zephyr_version
+    assert manifest.tflm_revision == workspace.tflm_revision
