@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from flatbuffers import flexbuffers
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor
+
+if TYPE_CHECKING:
+    from flatbuffers import flexbuffers
 
 _SAME = 0  # Padding.SAME in the schema
 _LIMIT = 2**31
@@ -61,7 +63,7 @@ class Node:
     def flexbuffer(self, keys: int) -> tuple[int, ...]:
         """Its custom options, a flexbuffer map, as the integers of the first `keys` keys in sorted order."""
         try:
-            values = flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap.Values
+            values = self._map().Values
             return tuple(_integer(values[i]) for i in range(keys))
         except Exception as error:  # the reader raises whatever struct and indexing raise on damaged bytes
             raise self.fail(f"has custom options that cannot be read ({type(error).__name__})") from None
@@ -69,13 +71,18 @@ class Node:
     def flexbuffer_named(self, *names: str) -> tuple[int, ...]:
         """Integers of its custom options by name; an absent one is 0."""
         try:
-            found = flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap
+            found = self._map()
             if len(found) > len(self.operator.custom_options):
                 raise ValueError("more keys than bytes")
             present = [key.AsKey for key in found.Keys]
             return tuple(_integer(found[name]) if name in present else 0 for name in names)
         except Exception as error:  # as above
             raise self.fail(f"has custom options that cannot be read ({type(error).__name__})") from None
+
+    def _map(self) -> Any:
+        from flatbuffers import flexbuffers  # imports numpy, which takes longer than all else that most models need
+
+        return flexbuffers.GetRoot(bytearray(self.operator.custom_options)).AsMap
 
     def padding(self, size: int, filter_size: int, stride: int, dilation: int) -> int:
         """Padding before the data along one axis (ComputePaddingWithOffset in kernels/padding.h)."""
