@@ -41,11 +41,11 @@ def _plan_csv(args: argparse.Namespace) -> Done:
     from tflm_zephyr.plan.problem import lower_bound
     from tflm_zephyr.plan.search import pack
 
-    problem = csvio.read_problem(_read_text(args.model), name=str(args.model))
+    problem = csvio.load(args.model)
     plan = pack(problem)
     check(plan)
     if args.output is not None:
-        _write_output(args.output, args.model, csvio.write_plan(plan).encode())
+        _write_output(args.output, args.model, csvio.dump(plan).encode())
     return Done(
         text.packing(plan, lower_bound(problem), written=args.output),
         text.packing_json(plan, lower_bound(problem)),
@@ -59,12 +59,3 @@ def _write_output(path: Path, source: Path, data: bytes) -> None:
         app_files.write_atomically(path, data)
     except OSError as err:
         raise PlanError(f"cannot write ({err.strerror})", where=str(path)) from err
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise PlanError("no such file", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as err:
-        raise PlanError(f"cannot be read as text ({err})", where=str(path)) from err
