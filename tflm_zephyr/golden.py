@@ -16,6 +16,7 @@ from typing import Any
 
 from tflm_zephyr import reference
 from tflm_zephyr.app import GoldenSpec, ModelSpec, identifier
+from tflm_zephyr.app_files import as_generated
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.dataset import load_dataset, quantise
 from tflm_zephyr.errors import AppError
@@ -42,7 +43,7 @@ def golden_runs(model: Model, config: ModelConfig, app: Path) -> GoldenRuns:
     The inputs are the first `runs` of the config's file; without one, seeded random ones.
     """
     inputs = _given(model, config)
-    kept = _kept(app / path_of(identifier(config.label)), model, inputs)
+    kept = _kept(app, path_of(identifier(config.label)), model, inputs)
     if kept is not None:
         return kept
     runs: list[GoldenSpec] = []
@@ -86,25 +87,30 @@ def dump(model: ModelSpec) -> bytes:
     return (json.dumps(raw, indent=1) + "\n").encode()
 
 
-def _kept(path: Path, model: Model, inputs: Sequence[tuple[bytes, ...] | None]) -> GoldenRuns | None:
+def _kept(app: Path, path: str, model: Model, inputs: Sequence[tuple[bytes, ...] | None]) -> GoldenRuns | None:
+    if not as_generated(app, path):
+        return None  # absent, or edited: what it says is not what a reference gave
     try:
-        raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        raw: dict[str, Any] = json.loads((app / path).read_text(encoding="utf-8"))
         runs = tuple(
             GoldenSpec(tuple(map(bytes.fromhex, run["inputs"])), tuple(map(bytes.fromhex, run["outputs"])))
             for run in raw["runs"]
         )
         source, sha256 = str(raw["source"]), raw["sha256"]
     except (OSError, ValueError, TypeError, KeyError):
-        return None  # absent or damaged: made anew
-    sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]
+        return None  # damaged: made anew
     same = len(runs) == len(inputs) and all(
         given in (None, run.inputs) for given, run in zip(inputs, runs, strict=True)
     )
-    if (
-        sha256 != model.sha256
-        or not same
-        or not runs
-        or any([len(data) for data in run.outputs] != sizes for run in runs)
-    ):
+    if sha256 != model.sha256 or not runs or not same or not all(_fits(run, model) for run in runs):
         return None
     return GoldenRuns(runs, source)
+
+
+def _fits(run: GoldenSpec, model: Model) -> bool:
+    """Whether a run's byte strings are as long as the model's inputs and outputs."""
+    main = model.main
+    return all(
+        [len(data) for data in given] == [main.tensors[index].size_bytes for index in indices]
+        for given, indices in ((run.inputs, main.inputs), (run.outputs, main.outputs))
+    )
