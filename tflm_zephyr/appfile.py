@@ -83,7 +83,7 @@ def load(path: Path) -> AppConfig:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise AppError("no such file", where=str(path), hint="Give the app file's path") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as err:  # ValueError: a date or a number is none
         raise AppError(" ".join(str(err).split()), where=str(path), hint="Mend the app file") from err
     return _Reader(path).app(raw)
 
@@ -96,7 +96,10 @@ def dump(config: AppConfig, folder: Path) -> bytes:
         "# with --check it tells whether the app is stale. Paths are relative to this file.\n"
     )
     text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
-    return (head + text).encode()
+    try:
+        return (head + text).encode()
+    except UnicodeEncodeError:
+        raise AppError("a path or name is not UTF-8", where=str(folder), hint="Rename the file") from None
 
 
 def _plain(value: object, folder: Path) -> Any:
@@ -133,6 +136,7 @@ class _Reader:
         if "boards" in values:
             values["boards"] = self._strings(values["boards"], "boards")
         self._check(values, "", {"name": str, "main_stack_bytes": int})
+        self._positive(values, "", ("main_stack_bytes",))
         self._choice(values, "", "kernels", KERNELS)
         self._choice(values, "", "tflm", TFLM)
         return AppConfig(**values)
@@ -145,9 +149,7 @@ class _Reader:
             del values["arena"]
         self._check(values, f"{at}.", {"model": str, "name": str, "arena": int, "inputs": str, "runs": int})
         self._choice(values, f"{at}.", "plan", PLANS)
-        for key in ("arena", "runs"):
-            if key in values and values[key] <= 0:
-                raise self._error(f"{at}.{key}", "a positive number")
+        self._positive(values, f"{at}.", ("arena", "runs"))
         for key in ("model", "inputs"):
             if key in values:
                 values[key] = self._folder / values[key]
@@ -181,6 +183,13 @@ class _Reader:
         for key, kind in types.items():
             if key in values and (not isinstance(values[key], kind) or isinstance(values[key], bool)):
                 raise self._error(f"{prefix}{key}", "a whole number" if kind is int else "a text")
+            if kind is str and key in values and not values[key].isprintable():
+                raise self._error(f"{prefix}{key}", "a text without control characters")
+
+    def _positive(self, values: Mapping[str, Any], prefix: str, keys: Sequence[str]) -> None:
+        for key in keys:
+            if key in values and not 0 < values[key] < 2**31:
+                raise self._error(f"{prefix}{key}", "a positive number below 2 to the 31")
 
     def _choice(self, values: Mapping[str, Any], prefix: str, key: str, choices: Sequence[str]) -> None:
         if key in values and values[key] not in choices:
@@ -189,7 +198,7 @@ class _Reader:
     def _strings(self, value: object, at: str) -> tuple[str, ...]:
         if isinstance(value, str):
             return (value,)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.isprintable() for item in value):
             raise self._error(at, "a list of texts")
         return tuple(value)
 

@@ -130,8 +130,9 @@ def _read(path: Path) -> Mapping[str, Any]:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as err:
         raise BoardError(" ".join(str(err).split()), where=str(path), hint="Mend the YAML") from err
-    missing = [key for key in ("board", "description", "core") if key not in (raw or {})]
+    if not isinstance(raw, Mapping):
+        raise BoardError("holds no mapping", where=str(path), hint="Mend the YAML")
+    missing = [key for key in ("board", "description", "core") if key not in raw]
     if missing:
         raise BoardError(f"lacks {', '.join(missing)}", where=str(path), hint="Add it")
-    result: Mapping[str, Any] = raw
-    return result
+    return raw

@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import signal
@@ -23,6 +24,9 @@ _SIGNAL_EXIT = 128
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     parser = build_parser("tflm-zephyr")
     return run(parser.parse_args(argv))
 
@@ -41,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     except ToolError as err:
         if args.traceback:
             raise
-        print(f"tflm-zephyr: error: {err}", file=sys.stderr)
+        print(f"tflm-zephyr: error: {_one_line(str(err))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("tflm-zephyr: interrupted", file=sys.stderr)
@@ -223,6 +227,11 @@ def _seconds(text: str) -> float:
     if not 0.0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
     return value
+
+
+def _one_line(text: str) -> str:
+    """`text` with escapes for what a terminal would act on: file and tensor names may hold anything."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _say(line: str) -> None:

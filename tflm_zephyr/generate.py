@@ -121,7 +121,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
         if not golden.runs:
             notes.append(f"{model_config.label}: the self-test carries no reference")
-    customs = tuple(custom for item in config.models for custom in item.custom_operators)
+    customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     spec = AppSpec(
         name=name,
         models=tuple(models),
@@ -135,7 +135,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         west_modules=_WEST_MODULES,
         main_stack_bytes=config.main_stack_bytes,
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),
-        custom_include_dirs=_relative((path.parent for custom in customs for path in custom.sources), app),
+        custom_include_dirs=_relative(map(_include_dir, customs), app),
     )
     manifest = AppManifest(
         generator=__version__,
@@ -197,6 +197,8 @@ def _tensor_spec(tensor: Tensor, model: Model) -> TensorSpec:
         )
     quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
     single = quantised is not None and len(quantised.scales) == 1
+    if quantised is not None and single and not all(-(2**31) <= zero < 2**31 for zero in quantised.zero_points):
+        raise ModelError(f"tensor {tensor.index} has zero points beyond 32 bits", where=model.where)
     return TensorSpec(
         name=tensor.name,
         type=tensor.type.value,
@@ -250,6 +252,17 @@ def _custom_operator(config: CustomOperatorConfig) -> operators.CustomOperator:
             raise AppError("no such source of a custom operator", where=str(path), hint="Mend the app file")
     return operators.CustomOperator(
         config.name, config.register, config.header, tuple(path.as_posix() for path in config.sources)
+    )
+
+
+def _include_dir(custom: CustomOperatorConfig) -> Path:
+    """The nearest folder above one of the sources from which `#include` finds the header."""
+    for source in custom.sources:
+        for folder in source.parents:
+            if (folder / custom.header).is_file():
+                return folder
+    raise AppError(
+        f"no header {custom.header} beside or above its sources", where=custom.name, hint="Mend the app file"
     )
 
 
