@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tflm_zephyr import __version__
 from tflm_zephyr.errors import ToolError
 
+DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
 _SIGNAL_EXIT = 128
 
 
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from tflm_zephyr import commands
 
     signal.signal(signal.SIGTERM, _on_sigterm)
-    handler: Callable[[argparse.Namespace, commands.Say], commands.Done] = getattr(commands, f"do_{args.command}")
+    handler: Callable[[argparse.Namespace, commands.Say], commands.Done] = getattr(commands, f"do_{args.tflm_command}")
     say = _quiet if args.json else _say
     try:
         done = handler(args, say)
@@ -57,15 +58,17 @@ def run(args: argparse.Namespace) -> int:
 
 def build_parser(prog: str) -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro.",
-    )
+    parser = argparse.ArgumentParser(prog=prog, description=DESCRIPTION)
+    add_commands(parser)
+    return parser
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
     for add in (_generate, _plan, _build, _flash, _run, _boards, _ports):
         add(commands)
-    return parser
 
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from tflm_zephyr.kernels import get as get_kernels
 from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
 from tflm_zephyr.model import Model, Tensor, load_model
 from tflm_zephyr.model_write import aligned, with_offline_plan, without_offline_plan
+from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 
 ZEPHYR_VERSION = "4.1.0"
 _WEST_MODULES = (
@@ -110,6 +111,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     library = _library(config, boards, tflm.revision)
+    sizes = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = []
@@ -117,7 +119,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         item = prepare(model_config, tflm, library)
         golden = golden_runs(item.model, model_config, app)
         prepared.append(item)
-        models.append(_model_spec(item, library, golden, app))
+        models.append(_model_spec(item, library, golden, sizes))
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
         if not golden.runs:
             notes.append(f"{model_config.label}: the self-test carries no reference")
@@ -167,9 +169,9 @@ def _library(config: AppConfig, boards: Sequence[Board], revision: str) -> Kerne
     )
 
 
-def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns, app: Path) -> ModelSpec:
+def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns, sizes: StructSizes) -> ModelSpec:
     main = item.model.main
-    arena = arena_size(item.head, library, given=item.config.arena)
+    arena = arena_size(item.head, library, given=item.config.arena, sizes=sizes)
     return ModelSpec(
         name=item.config.label,
         ident=identifier(item.config.label),

@@ -22,6 +22,7 @@ from tflm_zephyr.plan.greedy import greedy
 from tflm_zephyr.plan.linear import linear
 from tflm_zephyr.plan.problem import Buffer, Plan, Problem, lower_bound
 from tflm_zephyr.plan.search import pack
+from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
 from tflm_zephyr.tail import TailEstimate, estimate_tail
 
 __all__ = ["ArenaSize", "HeadPlan", "TailEstimate", "arena_size", "estimate_tail", "given_plan", "plan_head"]
@@ -102,6 +103,8 @@ def plan_head(
     """
     if alignment < ALIGNMENT or alignment % ALIGNMENT:
         raise PlanError(f"alignment {alignment} is not a multiple of {ALIGNMENT}", where=model.where)
+    if offline == "never" and plan_variables:
+        raise PlanError("variables cannot be planned when all is left to TFLM", where=model.where)
     if offline not in OFFLINE:
         raise PlanError(f"offline={offline!r} is none of {', '.join(OFFLINE)}", where=model.where)
     graph = analyse(
@@ -116,6 +119,8 @@ def plan_head(
     packed = pack(problem, seed=seed)
     best: Plan | None = None
     given: list[int | None] = []
+    if plan_variables and graph.variables:
+        offline = "always"
     for offsets in _candidates(requests, packed, offline, known=not unknown):
         plan = _played(requests, problem, offsets)
         if plan is not None and (best is None or plan.size_bytes < best.size_bytes):
@@ -161,13 +166,19 @@ def given_plan(model: Model, library: KernelLibrary) -> Plan | None:
 
 
 def arena_size(
-    head: HeadPlan, library: KernelLibrary, *, given: int | None = None, measured: int | None = None
+    head: HeadPlan,
+    library: KernelLibrary,
+    *,
+    given: int | None = None,
+    measured: int | None = None,
+    sizes: StructSizes = CORTEX_M,
 ) -> ArenaSize:
     """The arena of a 32-bit device: `given` by the user, else `measured` on one, else estimated, in bytes.
 
-    PlanError for a given arena that is smaller than the head and cannot possibly do.
+    `sizes` are the structs of the build. PlanError for a given arena that is smaller than the head and cannot
+    possibly do.
     """
-    tail = estimate_tail(head.graph, library, variables_planned=head.variables_planned)
+    tail = estimate_tail(head.graph, library, sizes, variables_planned=head.variables_planned)
     known = {"head_bytes": head.head_bytes, "tail_bytes": tail.tail_bytes}
     estimate = tail.arena_bytes(head.head_bytes)
     if given is not None:
@@ -178,7 +189,7 @@ def arena_size(
     if measured is not None:
         return ArenaSize(measured, "measured", note="smallest arena that allocated and ran", **known)
     parts = f"head {head.head_bytes} + tail {tail.tail_bytes}"
-    if estimate > head.head_bytes + tail.tail_bytes + tail.slack_bytes:
+    if tail.planning_bytes > head.head_bytes + tail.tail_bytes:
         parts += f", raised to the {tail.planning_bytes} that TFLM needs while it plans"
     note = f"{parts}, with {tail.slack_bytes} bytes of slack"
     if head.unknown or tail.unknown:
