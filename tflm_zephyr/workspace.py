@@ -38,6 +38,17 @@ class Workspace:
         """The CMSIS-NN checkout, if there."""
         return self.modules.get("cmsis-nn")
 
+    def knows_board(self, board: str) -> bool:
+        """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
+        name = re.escape(re.split(r"[@/]", board)[0])
+        described = re.compile(rf"^\s*(?:-\s+)?name:\s*[\"']?{name}[\"']?\s*$", re.MULTILINE)
+        roots = [self.zephyr_base, *self.modules.values(), *map(Path, filter(None, [os.environ.get("BOARD_ROOT")]))]
+        return any(
+            described.search(path.read_text(encoding="utf-8", errors="replace"))
+            for root in roots
+            for path in root.glob("boards/*/*/board.yml")
+        )
+
     def missing(self, board: str, kernels: str = "reference") -> tuple[str, ...]:
         """The west projects that a build for `board` (an Arm board target) needs and that are not here."""
         return tuple(name for name in needed_modules(board, kernels, self.zephyr_version) if name not in self.modules)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr import app_files, appfile
 from tflm_zephyr.app import AppSpec, identifier, render, render_workflow
 from tflm_zephyr.appfile import AppConfig, ModelConfig
+from tflm_zephyr.board import load_board
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.errors import AppError
+from tflm_zephyr.errors import AppError, BoardError
 from tflm_zephyr.report import text
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.golden import dump, path_of
 
     config, app = _config_and_folder(args)
-    made = generate(config, app, _tflm(args))
+    made = generate(config, app, _tflm(args, config))
     files = render(made.spec)
     files[appfile.NAME] = appfile.dump(config, app)
     files.update({path_of(model.ident): dump(model) for model in made.spec.models if model.golden})
@@ -86,7 +87,7 @@ def _write_workflow(spec: AppSpec, app: Path, *, force: bool) -> Path:
     return path
 
 
-def _tflm(args: argparse.Namespace) -> Tflm:
+def _tflm(args: argparse.Namespace, config: AppConfig) -> Tflm:
     """TFLM of the workspace that is named or around; the shipped table's when there is none."""
     from tflm_zephyr.generate import tflm_of
     from tflm_zephyr.workspace import find_workspace
@@ -94,4 +95,11 @@ def _tflm(args: argparse.Namespace) -> Tflm:
     if args.workspace is None and "ZEPHYR_BASE" not in os.environ:
         return tflm_of(None)
     workspace = find_workspace(args.workspace)
+    for name in config.boards:
+        if not load_board(name).known and not workspace.knows_board(name):
+            raise BoardError(
+                f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
+                where=name,
+                hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
+            )
     return tflm_of(workspace.tflm_dir, workspace.tflm_revision)
