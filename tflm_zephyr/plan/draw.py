@@ -19,9 +19,7 @@ def draw(plan: Plan) -> list[str]:
     Where most steps change nothing, as in problems that count clock ticks, only those that do are drawn.
     """
     buffers, sizes = plan.problem.buffers, plan.problem.sizes
-    signs = [
-        "*" if buffer.upper - buffer.lower == 1 else _SIGNS[i % len(_SIGNS)] for i, buffer in enumerate(buffers)
-    ]
+    signs = ["*" if buffer.upper - buffer.lower == 1 else _SIGNS[i % len(_SIGNS)] for i, buffer in enumerate(buffers)]
     lines = [
         f"{signs[i]} (id={i}): size={sizes[i]}, offset={plan.offsets[i]}, "
         f"first_used={buffer.lower} last_used={buffer.upper - 1}"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packing planner: never worse than greedy, repeatable, optimal where brute force can tell."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tflm_zephyr.plan.beam import Sections, Setting, beam
+from tflm_zephyr.plan.check import check
+from tflm_zephyr.plan.csvio import load
+from tflm_zephyr.plan.greedy import first_fit, greedy
+from tflm_zephyr.plan.problem import Buffer, Problem, lower_bound
+from tflm_zephyr.plan.search import pack
+
+CAPACITY = 1_048_576
+
+
+def random_problem(seed: int, most: int, fixed: float = 0.0) -> Problem:
+    rng = random.Random(seed)
+    buffers = []
+    for i in range(rng.randrange(1, most + 1)):
+        lower = rng.randrange(-1, 8)
+        offset = 16 * rng.randrange(20) if rng.random() < fixed else None
+        buffers.append(Buffer(str(i), lower, lower + rng.randrange(1, 5), 16 * rng.randrange(0, 9), offset))
+    return Problem(tuple(buffers))
+
+
+def smallest(problem: Problem) -> int:
+    """The optimum: some order of placing, each buffer as low as it goes, gives it."""
+    orders = itertools.permutations(range(len(problem.buffers)))
+    return min(first_fit(problem, order, "order").size_bytes for order in orders)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_small_problems_are_packed_to_the_optimum(seed: int) -> None:
+    problem = random_problem(seed, most=6)
+    plan = pack(problem)
+    check(plan)
+    assert plan.size_bytes == smallest(problem)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_never_worse_than_greedy_and_the_same_again(seed: int) -> None:
+    problem = random_problem(seed, most=40)
+    plan = pack(problem, work=2_000_000)
+    check(plan)
+    assert lower_bound(problem) <= plan.size_bytes <= greedy(problem).size_bytes
+    assert pack(problem, work=2_000_000).offsets == plan.offsets
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fixed_buffers_stay_where_they_are(seed: int) -> None:
+    rng = random.Random(seed)
+    free = random_problem(seed, most=12)
+    taken = greedy(free)
+    buffers = tuple(
+        Buffer(b.id, b.lower, b.upper, b.size, offset if rng.random() < 0.4 else None)
+        for b, offset in zip(free.buffers, taken.offsets, strict=True)
+    )
+    plan = pack(Problem(buffers))
+    check(plan)
+    assert plan.size_bytes <= greedy(Problem(buffers)).size_bytes
+
+
+def test_the_search_stops_at_a_capacity() -> None:
+    problem = Problem((Buffer("a", 0, 2, 16), Buffer("b", 1, 3, 32)))
+    assert pack(problem, capacity=1000).method == "greedy"
+
+
+def test_problems_of_nothing() -> None:
+    assert pack(Problem(())).size_bytes == 0
+    assert pack(Problem((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 0)))).size_bytes == 0
+
+
+def fragmented() -> Problem:
+    """Seven buffers on which neither TFLM's rule nor first fit in any simple order is optimal."""
+    for seed in range(10_000):
+        problem = random_problem(seed, most=14)
+        if pack(problem, work=0).size_bytes > pack(problem).size_bytes:
+            return problem
+    raise AssertionError("no such problem")
+
+
+def test_beams_find_what_no_order_finds() -> None:
+    problem = fragmented()
+    plan = pack(problem)
+    check(plan)
+    assert plan.method == "packed"
+
+
+def test_a_beam_that_dropped_nothing_proves_that_there_is_no_packing() -> None:
+    sections = Sections([0, 0, 1], [1, 2, 2], [2, 3, 2])
+    assert beam(sections, 5, Setting(0.1, 0.1), 50, 10**6).offsets is not None
+    refused = beam(sections, 4, Setting(0.1, 0.1), 50, 10**6)
+    assert refused.offsets is None and refused.proven
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_proofs_agree_with_brute_force(seed: int) -> None:
+    problem = random_problem(seed, most=6)
+    sized = [i for i, size in enumerate(problem.sizes) if size]
+    if not sized:
+        return
+    buffers = [problem.buffers[i] for i in sized]
+    units = [problem.sizes[i] // 16 for i in sized]
+    sections = Sections([b.lower for b in buffers], [b.upper for b in buffers], units)
+    optimum = smallest(problem) // 16
+    for capacity in range(lower_bound(problem) // 16, optimum):
+        assert beam(sections, capacity, Setting(0.1, 0.1), 10_000, 10**9).proven
+    assert beam(sections, optimum, Setting(0.1, 0.1), 10_000, 10**9).offsets is not None
+
+
+def test_numpy_is_imported_only_when_a_beam_is_needed() -> None:
+    code = (
+        "import sys; from tflm_zephyr.plan.search import pack; from tflm_zephyr.plan.problem import *; "
+        "pack(Problem((Buffer('a', 0, 2, 16), Buffer('b', 1, 3, 32)))); sys.exit('numpy' in sys.modules)"
+    )
+    root = Path(__file__).resolve().parents[3]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_ten_thousand_buffers_end_in_seconds() -> None:
+    rng = random.Random(3)
+    buffers = tuple(
+        Buffer(str(i), i, i + (2 if i % 3 else rng.choice((5, 50))), 16 * rng.randrange(1, 999)) for i in range(10_000)
+    )
+    start = time.process_time()
+    plan = pack(Problem(buffers))
+    assert time.process_time() - start < 10
+    check(plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", "ABCDE")
+def test_hard_problems_fit_their_capacity(shared: Path, name: str) -> None:
+    problem = load(shared / "allocation-problems" / f"{name}.{CAPACITY}.csv")
+    start = time.process_time()
+    plan = pack(problem, capacity=CAPACITY)
+    assert time.process_time() - start < 60
+    check(plan, arena_bytes=CAPACITY)
+    assert greedy(problem).size_bytes > 1.2 * CAPACITY
+
+
+def test_minimallocs_example_is_packed_perfectly(shared: Path) -> None:
+    plan = pack(load(shared / "allocation-problems" / "input.12.csv"))
+    check(plan, arena_bytes=12)
