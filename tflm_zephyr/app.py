@@ -38,6 +38,7 @@ _RESERVED = frozenset(
 )
 _BYTES_PER_LINE = 16
 _COMMENT_CHARS = 200
+_IDENTIFIER_CHARS = 40
 _HEX = tuple(f"0x{value:02x}," for value in range(256))
 
 
@@ -151,8 +152,8 @@ class AppSpec:
 
 
 def identifier(name: str) -> str:
-    """`name` as a C++ identifier in lower case: "Kws ref-model" -> "kws_ref_model"."""
-    ident = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_") or "model"
+    """`name` as a C++ identifier in lower case, short enough for file names and records: "Kws ref-model" -> "kws_ref_model"."""
+    ident = re.sub(r"[^0-9a-z]+", "_", name.lower())[:_IDENTIFIER_CHARS].strip("_") or "model"
     if ident[0].isdigit():
         ident = f"m_{ident}"
     # What ends in _t may be a type's name: size_t.

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures for tests of commands and generated apps."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builder import chain
+from tflm_zephyr import cli, reference
+from tflm_zephyr.model import Model
+
+SOURCE = "LiteRT 0.0.0, reference kernels"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command line ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def one_line(self) -> str:
+        """The error's line; asserts that it is all there is, and that the exit code is 1."""
+        assert self.code == 1, self
+        assert self.out == ""
+        assert self.err.startswith("tflm-zephyr: error: ") and self.err.count("\n") == 1, self.err
+        assert "Traceback" not in self.err
+        return self.err
+
+
+Tool = Callable[..., Outcome]
+
+
+@pytest.fixture
+def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Tool]:
+    """Runs a command line as the console script does, with no workspace in the environment."""
+    for name in ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "GNUARMEMB_TOOLCHAIN_PATH", "ZEPHYR_SDK_INSTALL_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*argv: object) -> Outcome:
+        capsys.readouterr()
+        try:
+            code = cli.main([str(arg) for arg in argv])
+        except SystemExit as err:
+            code = err.code if isinstance(err.code, int) else 1
+        said = capsys.readouterr()
+        return Outcome(code, said.out, said.err)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def fixed_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference that needs no package: output bytes count upwards."""
+
+    def attempt(model: Model, inputs: Sequence[bytes] | None = None) -> reference.Attempt:
+        given = reference.seeded_inputs(model) if inputs is None else tuple(inputs)
+        sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]
+        outputs = tuple(bytes(i % 256 for i in range(size)) for size in sizes)
+        return reference.Attempt(reference.Golden(given, outputs, SOURCE, ()), ())
+
+    monkeypatch.setattr(reference, "attempt", attempt)
+
+
+@pytest.fixture
+def no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where neither LiteRT nor TFLM is installed."""
+    monkeypatch.setattr(reference, "available", lambda engine: False)
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    """A small model of three RELUs, called net.tflite."""
+    path = tmp_path / "net.tflite"
+    path.write_bytes(chain())
+    return path
