@@ -20,6 +20,7 @@ models:
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ NAME = "app.yaml"
 KERNELS = ("reference", "cmsis_nn")
 TFLM = ("selected", "module")
 PLANS = ("packed", "online")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 
 
@@ -96,10 +98,7 @@ def dump(config: AppConfig, folder: Path) -> bytes:
         "# with --check it tells whether the app is stale. Paths are relative to this file.\n"
     )
     text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
-    try:
-        return (head + text).encode()
-    except UnicodeEncodeError:
-        raise AppError("a path or name is not UTF-8", where=str(folder), hint="Rename the file") from None
+    return (head + text).encode()
 
 
 def _plain(value: object, folder: Path) -> Any:
@@ -183,7 +182,7 @@ class _Reader:
         for key, kind in types.items():
             if key in values and (not isinstance(values[key], kind) or isinstance(values[key], bool)):
                 raise self._error(f"{prefix}{key}", "a whole number" if kind is int else "a text")
-            if kind is str and key in values and not values[key].isprintable():
+            if kind is str and key in values and _CONTROL.search(values[key]):
                 raise self._error(f"{prefix}{key}", "a text without control characters")
 
     def _positive(self, values: Mapping[str, Any], prefix: str, keys: Sequence[str]) -> None:
@@ -198,7 +197,9 @@ class _Reader:
     def _strings(self, value: object, at: str) -> tuple[str, ...]:
         if isinstance(value, str):
             return (value,)
-        if not isinstance(value, list) or not all(isinstance(item, str) and item.isprintable() for item in value):
+        if not isinstance(value, list) or not all(
+            isinstance(item, str) and not _CONTROL.search(item) for item in value
+        ):
             raise self._error(at, "a list of texts")
         return tuple(value)
 

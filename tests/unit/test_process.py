@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Children: their output, their end, and that nothing they started outlives them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tflm_zephyr import process
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def gone(pid: int, seconds: float = 5.0) -> bool:
+    ends = time.monotonic() + seconds
+    while alive(pid) and time.monotonic() < ends:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def pid_from(path: Path) -> int:
+    ends = time.monotonic() + 5.0
+    while time.monotonic() < ends:
+        if path.exists() and (text := path.read_text()):
+            return int(text)
+        time.sleep(0.01)
+    raise AssertionError(f"{path} did not appear")
+
+
+def test_output_and_exit_code() -> None:
+    lines: list[str] = []
+    code = "import sys; print('out'); sys.stdout.flush(); sys.stderr.write('err\\n'); sys.exit(3)"
+    done = process.run(python(code), on_line=lines.append)
+    assert (done.returncode, done.output, lines) == (3, "out\nerr\n", ["out", "err"])
+
+
+def test_bytes_that_are_no_text_and_a_last_line_without_end() -> None:
+    lines: list[str] = []
+    done = process.run(python(r"import os; os.write(1, b'\xff\r\nlast')"), on_line=lines.append)
+    assert lines == ["\ufffd", "last"] and done.output == "\ufffd\r\nlast"
+
+
+def test_folder_and_environment(tmp_path: Path) -> None:
+    code = "import os; print(os.getcwd(), os.environ.get('A'), os.environ.get('HOME'))"
+    done = process.run(python(code), cwd=tmp_path, env={"A": "b"})
+    assert done.output.split() == [str(tmp_path), "b", "None"]
+
+
+def test_nothing_to_read() -> None:
+    assert process.run(python("import sys; print(len(sys.stdin.read()))")).output == "0\n"
+
+
+def test_no_such_program() -> None:
+    with pytest.raises(FileNotFoundError):
+        process.run(["no-such-program-anywhere"])
+
+
+def test_a_timeout_ends_the_child_and_what_it_started(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time; "
+        f"c = subprocess.Popen(['sleep', '60']); open({str(tmp_path / 'pid')!r}, 'w').write(str(c.pid)); time.sleep(60)"
+    )
+    started = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"longer than 0\.5 s"):
+        process.run(python(code), timeout_s=0.5)
+    assert time.monotonic() - started < 4
+    assert gone(pid_from(tmp_path / "pid"))
+
+
+def test_a_child_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_GRACE_S", 0.2)
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(60)"
+    with process.spawn(python(code)) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"x\n"
+    assert child.returncode == -signal.SIGKILL and gone(child.pid)
+
+
+def test_a_grandchild_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_GRACE_S", 0.2)
+    script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done"
+    with process.spawn(["sh", "-c", f'sh -c "{script}" & wait'.replace("$$", r"\$\$")], cwd=tmp_path):
+        pid = pid_from(tmp_path / "pid")
+    assert gone(pid)
+
+
+def test_leaving_by_an_error_ends_the_child() -> None:
+    with pytest.raises(RuntimeError), process.spawn(["sleep", "60"]) as child:
+        raise RuntimeError
+    assert gone(child.pid) and child.stdout is not None and child.stdout.closed
+
+
+def test_a_listener_that_fails_ends_the_child(tmp_path: Path) -> None:
+    note = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
+    code = f"import os, time; {note}; print(1, flush=True); time.sleep(60)"
+
+    def fail(line: str) -> None:
+        raise RuntimeError(line)
+
+    with pytest.raises(RuntimeError, match="1"):
+        process.run(python(code), on_line=fail, timeout_s=30)
+    assert gone(pid_from(tmp_path / "pid"))
+
+
+def test_a_child_has_a_session_of_its_own() -> None:
+    """So that an interrupt from the keyboard reaches this process alone, which then ends its children in order."""
+    done = process.run(python("import os; print(os.getsid(0) == os.getpid())"))
+    assert done.output == "True\n"
+    assert os.getsid(0) != 0
+
+
+def test_a_child_that_is_gone_already_can_be_killed_again() -> None:
+    with process.spawn(["true"]) as child:
+        child.wait()
+        process.kill_tree(child)
+        process.kill_tree(child)
+    assert child.returncode == 0
