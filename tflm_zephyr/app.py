@@ -152,7 +152,7 @@ class AppSpec:
 
 
 def identifier(name: str) -> str:
-    """`name` as a C++ identifier in lower case, short enough for file names and records: "Kws ref-model" -> "kws_ref_model"."""
+    """`name` as a C++ identifier, short enough for file names and records: "Kws ref-model" -> "kws_ref_model"."""
     ident = re.sub(r"[^0-9a-z]+", "_", name.lower())[:_IDENTIFIER_CHARS].strip("_") or "model"
     if ident[0].isdigit():
         ident = f"m_{ident}"

@@ -165,11 +165,16 @@ def as_generated(app: Path, path: str) -> bool:
     return data is not None and _sha(data) == _known(app).get(path)
 
 
+def check_new(path: Path, data: bytes, *, force: bool = False) -> None:
+    """AppError when something else than `data` is at `path` already, unless `force`."""
+    if os.path.lexists(path) and _read(path) != data and not force:
+        raise AppError("is there already and differs", where=str(path), hint="Remove it, or use --force")
+
+
 def write_new(path: Path, data: bytes, *, force: bool = False) -> None:
-    """`data` at `path`; AppError when something else is there already, unless `force`."""
+    """`data` at `path`, after `check_new`."""
     try:
-        if os.path.lexists(path) and _read(path) != data and not force:
-            raise AppError("is there already and differs", where=str(path), hint="Remove it, or use --force")
+        check_new(path, data, force=force)
         write_atomically(path, data)
     except OSError as err:
         raise AppError(f"cannot write ({err.strerror or err})", where=str(path)) from err

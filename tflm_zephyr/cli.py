@@ -54,6 +54,11 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SIGNAL_EXIT + signal.SIGPIPE
+    except OSError as err:  # of the user's files: a name too long, a folder without permission, a full disk
+        if args.traceback or err.filename is None:
+            raise
+        print(f"tflm-zephyr: error: {_one_line(f'{err.filename}: {err.strerror}')}", file=sys.stderr)
+        return 1
 
 
 def build_parser(prog: str) -> argparse.ArgumentParser:

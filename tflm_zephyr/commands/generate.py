@@ -37,8 +37,13 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         app_files.load_manifest(app)
         change = app_files.compare(app, files)
         return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
+    workflow = _workflow_path(made.spec, app) if args.ci else None
+    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
+    if workflow is not None:
+        app_files.check_new(workflow, steps, force=args.force)
     change = app_files.write(app, files, made.manifest, force=args.force)
-    workflow = _write_workflow(made.spec, app, force=args.force) if args.ci else None
+    if workflow is not None:
+        app_files.write_new(workflow, steps, force=args.force)
     return Done(
         text.generated(app, made, change, workflow),
         {**text.change_json(app, change), **text.app_json(made), "workflow": workflow and str(workflow)},
@@ -62,13 +67,13 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
         if args.output is None:
             raise AppError("no folder for the app", where="generate", hint="Name one with -o APP")
         config, folder = (
-            AppConfig(models=tuple(ModelConfig(path.absolute()) for path in args.model)),
+            AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model)),
             args.output,
         )
     given: dict[str, Any] = {"name": args.name, "kernels": args.kernels, "tflm": args.tflm}
     given["boards"] = tuple(args.board) if args.board else None
     per_model: dict[str, Any] = {"arena": args.arena, "plan": args.plan, "runs": args.runs}
-    per_model["inputs"] = args.inputs.absolute() if args.inputs else None
+    per_model["inputs"] = _absolute(args.inputs) if args.inputs else None
     models = tuple(replace(model, **_set(per_model)) for model in config.models)
     config = replace(config, models=models, **_set(given))
     return replace(config, name=config.name or identifier(folder.resolve().name)), folder
@@ -78,13 +83,20 @@ def _set(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _write_workflow(spec: AppSpec, app: Path, *, force: bool) -> Path:
-    """The workflow, at the top of the git checkout that the app is in, or else in the app itself."""
+def _workflow_path(spec: AppSpec, app: Path) -> Path:
+    """At the top of the git checkout that the app is in, or else in the app itself."""
     top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
-    path = top / ".github" / "workflows" / f"{spec.name}.yml"
-    folder = Path(os.path.relpath(app.resolve(), top)).as_posix()
-    app_files.write_new(path, render_workflow(spec, folder), force=force)
-    return path
+    return top / ".github" / "workflows" / f"{spec.name}.yml"
+
+
+def _folder_in(workflow: Path, app: Path) -> str:
+    """The app's folder in the repository of `workflow`."""
+    return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
+
+
+def _absolute(path: Path) -> Path:
+    """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
+    return path.parent.resolve() / path.name
 
 
 def _tflm(args: argparse.Namespace, config: AppConfig) -> Tflm:
