@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned heads against TFLM itself on this machine: the same bytes reserved, the same outputs under every plan."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tflite_micro")
+
+from tests.builder import ModelBuilder, chain
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.host import HostRun, run_host
+from tflm_zephyr.kernels import get
+from tflm_zephyr.memory import HeadPlan, given_plan, plan_head
+from tflm_zephyr.model import Model, load_model, parse_model
+from tflm_zephyr.model_write import with_offline_plan, without_offline_plan
+from tflm_zephyr.plan.check import check
+from tflm_zephyr.reference import seeded_inputs
+
+KERNELS = get("reference", pointer_bytes=8)
+ARENA_BYTES = 8 << 20
+
+
+def on_tflm(data: bytes, model: Model) -> HostRun:
+    return run_host(data, seeded_inputs(model), ARENA_BYTES)
+
+
+def prove(model: Model) -> HeadPlan:
+    """Greedy's head, the plan's head, and the outputs are TFLM's; the plan is given even where it saves nothing."""
+    online = on_tflm(without_offline_plan(model), model)
+    head = plan_head(model, KERNELS, offline="always")
+    assert head.greedy_bytes == online.head_bytes
+    assert plan_head(model, KERNELS).head_bytes <= online.head_bytes
+    check(head.plan)
+    assert head.offsets is not None
+    data = with_offline_plan(model, head.offsets)
+    planned = on_tflm(data, model)
+    assert planned.head_bytes == head.head_bytes
+    assert planned.outputs == online.outputs
+    given = given_plan(parse_model(data), KERNELS)
+    assert given is not None and given.offsets == head.plan.offsets
+    return head
+
+
+def test_stock_models(shared_model: Path) -> None:
+    model = load_model(shared_model)
+    head = prove(model)
+    assert head.head_bytes == head.packed_bytes == head.lower_bound_bytes
+
+
+@pytest.mark.parametrize("operators", [1, 2, 7])
+def test_chains(operators: int) -> None:
+    assert prove(parse_model(chain(operators, 100))).head_bytes == 224
+
+
+def branching(seed: int) -> Model:
+    """A random float graph of RELU, ADD_N (which asks for scratch) and FULLY_CONNECTED."""
+    rng = random.Random(seed)
+    builder = ModelBuilder(seed=seed)
+    main = builder.subgraph()
+    widths = {}
+    main.inputs = [main.tensor((1, 8 * rng.randrange(1, 40)), "float32", "input")]
+    widths[0] = main.tensors[0].shape
+    for _ in range(rng.randrange(3, 14)):
+        source = rng.choice(list(widths)[-4:])
+        same = [t for t, shape in widths.items() if shape == widths[source]]
+        if len(same) > 1 and rng.random() < 0.5:
+            inputs = rng.sample(same, min(len(same), rng.randrange(2, 4)))
+            output = main.tensor(widths[source], "float32")
+            main.op("ADD_N", inputs, [output])
+        elif rng.random() < 0.5:
+            output = main.tensor(widths[source], "float32")
+            main.op("RELU", [source], [output])
+        else:
+            shape, depth = (1, 8 * rng.randrange(1, 40)), widths[source][1]
+            weights = main.tensor((shape[1], depth), "float32", data=bytes(4 * shape[1] * depth))
+            output = main.tensor(shape, "float32")
+            main.op("FULLY_CONNECTED", [source, weights, -1], [output], options={"fused_activation_function": 0})
+        widths[output] = main.tensors[output].shape
+    unread = [t for t in widths if t and not any(t in op.inputs for op in main.operators)]
+    main.outputs = unread or [output]
+    return parse_model(builder.finish())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_branching_graphs_with_scratch(seed: int) -> None:
+    prove(branching(seed))
+
+
+def test_offsets_beat_tflms_own_placing() -> None:
+    """A graph on which TFLM's rule wastes memory: the smaller head is real, and the outputs are the same."""
+    for seed in range(300):
+        model = branching(seed)
+        head = plan_head(model, KERNELS)
+        if head.offsets is not None:
+            break
+    assert head.head_bytes < head.greedy_bytes
+    assert prove(model).head_bytes == head.head_bytes
+    assert on_tflm(with_offline_plan(model, head.offsets or ()), model).head_bytes == head.head_bytes
+
+
+def with_called_subgraphs() -> Model:
+    builder = ModelBuilder()
+    main, then, other = (builder.subgraph(name) for name in ("main", "then", "else"))
+    condition = main.tensor((1,), "bool", "condition")
+    x, y, z = (main.tensor((1, 48), "float32", name) for name in "xyz")
+    main.op("RELU", [x], [y])
+    main.op("IF", [condition, y], [z], options={"then_subgraph_index": 1, "else_subgraph_index": 2})
+    main.inputs, main.outputs = [condition, x], [z]
+    for subgraph, count in ((then, 3), (other, 1)):
+        last = subgraph.tensor((1, 48), "float32", "in")
+        subgraph.inputs = [last]
+        for _ in range(count):
+            following = subgraph.tensor((1, 48), "float32")
+            subgraph.op("RELU", [last], [following])
+            last = following
+        subgraph.outputs = [last]
+    return parse_model(builder.finish())
+
+
+def test_called_subgraphs() -> None:
+    prove(with_called_subgraphs())
+
+
+def test_variables_in_head_and_tail(shared: Path) -> None:
+    for name in ("keyword_scrambled_8bit", "mnist_lstm_int8"):
+        model = load_model(shared / "models" / f"{name}.tflite")
+        online = on_tflm(without_offline_plan(model), model)
+        head = plan_head(model, KERNELS, plan_variables=True)
+        assert head.offsets is not None
+        planned = on_tflm(with_offline_plan(model, head.offsets), model)
+        assert planned.head_bytes == head.head_bytes > online.head_bytes
+        moved = sum(-(-v.size_bytes // 16) * 16 for v in head.graph.variables)
+        assert online.tail_bytes - planned.tail_bytes == moved
+        assert planned.outputs == online.outputs
+
+
+@pytest.mark.parametrize("option", ["preserve_inputs", "preserve_intermediates"])
+def test_preserving_plans(shared: Path, option: str) -> None:
+    for name in ("hello_world_int8", "kws_ref_model", "mnist_lstm_int8"):
+        model = load_model(shared / "models" / f"{name}.tflite")
+        head = plan_head(model, KERNELS, preserve_inputs=option == "preserve_inputs",
+                         preserve_intermediates=option == "preserve_intermediates")  # fmt: skip
+        if head.offsets is None:
+            continue
+        planned = on_tflm(with_offline_plan(model, head.offsets), model)
+        assert planned.head_bytes == head.head_bytes
+        assert planned.outputs == on_tflm(without_offline_plan(model), model).outputs
+
+
+def test_a_plan_that_overlaps_is_caught_where_tflm_runs_it() -> None:
+    """The negative control: TFLM runs the corrupt plan without a word, the checker names it."""
+    model = branching(1)
+    good = plan_head(model, KERNELS, offline="always").offsets
+    assert good is not None
+    corrupt = with_offline_plan(model, [0 if offset >= 0 else -1 for offset in good])
+    on_tflm(corrupt, model)
+    with pytest.raises(ToolError, match="overlap"):
+        given_plan(parse_model(corrupt), KERNELS)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tail's steps with the struct sizes of this machine's TFLM, section by section as it records them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tflite_micro")
+
+from tflm_zephyr import kernels
+from tflm_zephyr.graph import analyse
+from tflm_zephyr.host import run_host
+from tflm_zephyr.model import load_model
+from tflm_zephyr.reference import seeded_inputs
+from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
+from tflm_zephyr.tail import estimate_tail
+
+# x86-64 with TF_LITE_STATIC_MEMORY, as the tflite-micro package is compiled.
+X86_64 = StructSizes(
+    pointer_bytes=8,
+    planner_record_bytes=40,
+    own_objects=("SingleArenaBufferAllocator", "GreedyMemoryPlanner", "MicroAllocator"),
+    layouts={
+        **CORTEX_M.layouts,
+        "AllocationInfo": (32, 8),
+        "GreedyMemoryPlanner": (72, 8),
+        "MicroAllocator": (248, 8),  # RecordingMicroAllocator
+        "NodeAndRegistration": (64, 8),
+        "ScratchBufferHandle": (8, 8),
+        "ScratchBufferRequest": (16, 8),
+        "SingleArenaBufferAllocator": (104, 8),  # RecordingSingleArenaBufferAllocator
+        "SubgraphAllocations": (16, 8),
+        "TfLiteAffineQuantization": (24, 8),
+        "TfLiteEvalTensor": (24, 8),
+        "TfLiteFullyConnectedParams": (16, 4),
+        "TfLiteSVDFParams": (12, 4),
+        "TfLiteTensor": (64, 8),
+    },
+)
+
+
+def test_sections(shared_model: Path) -> None:
+    model = load_model(shared_model)
+    run = run_host(model.data, seeded_inputs(model))
+    library = kernels.host()
+    tail = dict(estimate_tail(analyse(model, library.scratch), library, X86_64).sections)
+    recorded = {section.name: section for section in run.sections}
+
+    def used(name: str) -> int:
+        return recorded[name].used_bytes if name in recorded else 0
+
+    assert tail["eval tensors"] == used("TfLiteEvalTensor data")
+    assert tail["nodes and registrations"] == used("NodeAndRegistration struct")
+    assert abs(tail["variables"] - used("TfLiteTensor variable buffer data")) < 16  # what aligns the first
+    tensors = used("Persistent TfLiteTensor data") + used("Persistent TfLiteTensor quantization data")
+    assert 0 <= tail["input and output tensors"] - tensors <= 2 * (16 + 8)
+    kernels_own = used("Persistent buffer data") - (tail["input and output tensors"] - tensors)
+    rest = sum(size for name, size in tail.items() if name != "operator data")
+    # What is not recorded, the allocator's own objects and builtin data, is a little larger in its revision.
+    operators = sum(len(subgraph.operators) for subgraph in model.subgraphs)
+    assert -16 <= run.tail_bytes - (rest + kernels_own) <= 64 + 32 * operators
