@@ -30,7 +30,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None)
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
         lines.append(
-            f"  {model.name}: {_size(len(model.data))} model, {len(model.resolver.calls)} operators "
+            f"  {model.name}: {_size(len(model.data))}, {_count(len(model.resolver.calls), 'operator')} "
             f"({', '.join(call.expression.removesuffix('()') for call in model.resolver.calls)})"
         )
         lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
@@ -309,4 +309,4 @@ def _count(n: int, what: str) -> str:
 
 
 def _size(n: int) -> str:
-    return f"{n / 1024:.1f} KiB" if n >= 10240 else f"{n} byte"
+    return f"{n / 1024:.1f} KiB" if n >= 10240 else _count(n, "byte")
