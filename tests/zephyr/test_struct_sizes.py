@@ -63,9 +63,7 @@ def measured(tflm: Path, folder: Path, names: list[str], *defines: str) -> tuple
 
 
 @pytest.mark.parametrize(("sizes", "defines"), [(CORTEX_M, ()), (CORTEX_M_STATIC, ("-DTF_LITE_STATIC_MEMORY",))])
-def test_every_layout(
-    workspace: Workspace, tmp_path: Path, sizes: StructSizes, defines: tuple[str, ...]
-) -> None:
+def test_every_layout(workspace: Workspace, tmp_path: Path, sizes: StructSizes, defines: tuple[str, ...]) -> None:
     assert workspace.tflm_dir is not None
     found = measured(workspace.tflm_dir, tmp_path, sorted(sizes.layouts), *defines)
     assert found == (dict(sizes.layouts), sizes.planner_record_bytes)
