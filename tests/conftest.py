@@ -36,3 +36,8 @@ def shared_model(request: pytest.FixtureRequest) -> Path:
         pytest.skip("no ../shared/models beside the checkout")
     path: Path = request.param
     return path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one switch that refreshes tests/golden."""
+    parser.addoption("--update-golden", action="store_true", help="take over what is generated now as tests/golden")

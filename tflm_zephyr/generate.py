@@ -90,6 +90,7 @@ def tflm_of(tflm_dir: Path | None, revision: str = "") -> Tflm:
 def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> PreparedModel:
     """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
     model = load_model(config.model)
+    _check_interface(model)
     declared = frozenset(item.name for item in config.custom_operators)
     operators.check_types(model, declared, revision=tflm.revision)
     library = library.without(declared)
@@ -178,8 +179,8 @@ def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns,
         sha256=item.model.sha256,
         data=item.data,
         planned=item.planned,
-        inputs=tuple(_tensor_spec(main.tensors[i], item.model) for i in main.inputs),
-        outputs=tuple(_tensor_spec(main.tensors[i], item.model) for i in main.outputs),
+        inputs=tuple(_tensor_spec(main.tensors[i]) for i in main.inputs),
+        outputs=tuple(_tensor_spec(main.tensors[i]) for i in main.outputs),
         resolver=ResolverSpec(tuple(CallSpec(_expression(call)) for call in item.resolver.calls)),
         arena=ArenaSpec(arena.bytes, arena.source, arena.note),
         golden=golden.runs,
@@ -189,18 +190,26 @@ def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns,
     )
 
 
-def _tensor_spec(tensor: Tensor, model: Model) -> TensorSpec:
-    if tensor.type.value not in _TFLITE_TYPES:
-        raise ModelError(
-            f"input or output tensor {tensor.index} ({tensor.name}) is of type {tensor.type.value}, which the "
-            "generated interface cannot pass",
-            where=model.where,
-            hint="Convert the model with int8, int16, int32, bool or float32 inputs and outputs",
-        )
+def _check_interface(model: Model) -> None:
+    """Refuse what the generated interface cannot pass."""
+    if not model.main.outputs:
+        raise ModelError("it has no outputs", where=model.where, hint="Export the model again")
+    for tensor in (model.main.tensors[index] for index in (*model.main.inputs, *model.main.outputs)):
+        if tensor.type.value not in _TFLITE_TYPES:
+            raise ModelError(
+                f"input or output {tensor.label} is of type {tensor.type.value}, which the generated interface "
+                "cannot pass",
+                where=model.where,
+                hint="Convert the model with int8, int16, int32, bool or float32 inputs and outputs",
+            )
+        zero_points = tensor.quantization.zero_points if tensor.quantization is not None else ()
+        if not all(-(2**31) <= zero < 2**31 for zero in zero_points):
+            raise ModelError(f"{tensor.label} has a zero point beyond 32 bits", where=model.where)
+
+
+def _tensor_spec(tensor: Tensor) -> TensorSpec:
     quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
     single = quantised is not None and len(quantised.scales) == 1
-    if quantised is not None and single and not all(-(2**31) <= zero < 2**31 for zero in quantised.zero_points):
-        raise ModelError(f"tensor {tensor.index} has zero points beyond 32 bits", where=model.where)
     return TensorSpec(
         name=tensor.name,
         type=tensor.type.value,

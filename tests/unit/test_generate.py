@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model to an app: what goes into the spec, for models of every kind; a golden tree."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builder import ModelBuilder, chain
+from tests.conftest import ROOT
+from tests.unit.conftest import Tool
+from tests.unit.small_models import dense, unary
+from tflm_zephyr import app_files, appfile, golden
+from tflm_zephyr.app import AppSpec, ModelSpec, identifier, render
+from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
+from tflm_zephyr.generate import Generated, Tflm, generate, tflm_of
+from tflm_zephyr.memory import given_plan
+from tflm_zephyr.model import parse_model
+
+GOLDEN = ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="module")
+def tflm() -> Tflm:
+    return tflm_of(None)
+
+
+Make = Callable[..., Generated]
+
+
+@pytest.fixture
+def make(tmp_path: Path, tflm: Tflm, fixed_reference: None) -> Make:
+    """Generates an app for model bytes, in memory; keywords go into ModelConfig."""
+
+    def run(*models: bytes, **config: object) -> Generated:
+        configs = []
+        for index, data in enumerate(models):
+            path = tmp_path / f"net{index}.tflite"
+            path.write_bytes(data)
+            configs.append(ModelConfig(path, **config))  # type: ignore[arg-type]
+        return generate(AppConfig(tuple(configs)), tmp_path / "app", tflm)
+
+    return run
+
+
+def only(made: Generated) -> ModelSpec:
+    (model,) = made.spec.models
+    return model
+
+
+def calls(model: ModelSpec) -> list[str]:
+    return [call.expression for call in model.resolver.calls]
+
+
+def source(made: Generated, path: str) -> str:
+    return render(made.spec)[path].decode()
+
+
+# -- a golden tree -------------------------------------------------------------------------------------------------
+
+
+def two_models(folder: Path) -> AppConfig:
+    (folder / "dense.tflite").write_bytes(dense(x="features", y="scores"))
+    (folder / "chain.tflite").write_bytes(chain(2, 32))
+    return AppConfig(
+        (ModelConfig(folder / "dense.tflite"), ModelConfig(folder / "chain.tflite", "Relu chain", 2048, runs=2)),
+        name="golden_app",
+        boards=("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"),
+    )
+
+
+def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
+    """What `generate` writes, the manifest left out as it carries the version."""
+    made = generate(config, app, tflm)
+    files = {**render(made.spec), appfile.NAME: appfile.dump(config, app)}
+    files |= {golden.path_of(model.ident): golden.dump(model) for model in made.spec.models}
+    return dict(sorted(files.items()))
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_golden_tree(tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
+    """Every byte of an app; `pytest --update-golden` takes over what is generated now."""
+    files = whole_tree(two_models(tmp_path), tmp_path / "app", tflm)
+    tree = GOLDEN / "app"
+    if request.config.getoption("--update-golden"):
+        shutil.rmtree(tree, ignore_errors=True)
+        for path, data in files.items():
+            app_files.write_atomically(tree / path, data)
+    there = {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    assert set(there) == set(files)
+    for path, data in files.items():
+        assert data.decode() == there[path].decode(), f"{path} differs: look at it, then pytest --update-golden"
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: Tflm) -> None:
+    trees = []
+    for name in ("one", "an other/$HOME 'place'"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        trees.append(whole_tree(two_models(folder), folder / "app", tflm))
+    assert trees[0] == trees[1]
+
+
+# -- models of every kind ------------------------------------------------------------------------------------------
+
+
+def test_a_dense_model(make: Make) -> None:
+    made = make(dense())
+    model = only(made)
+    assert calls(model) == ["AddFullyConnected()"] and model.resolver.size == 1
+    (x,), (y,) = model.inputs, model.outputs
+    assert (x.c_type, x.tflite_type, x.shape, x.bytes, x.scale, x.zero_point) == (
+        "int8_t", "kTfLiteInt8", (1, 4), 4, 0.5, -1,
+    )  # fmt: skip
+    assert (y.elements, y.scale) == (8, 0.5)
+    assert "tensorflow/lite/micro/kernels/fully_connected.cc" in made.spec.tflm_sources
+    assert not any(path.endswith("/conv.cc") for path in made.spec.tflm_sources)
+    assert "kInput0Scale = 0.5f" in source(made, "src/models/net0.hpp")
+    assert made.manifest.scales == {"net0": [(0.5, 0)]}
+
+
+def test_each_operator_is_registered_once(make: Make) -> None:
+    assert calls(only(make(chain(5)))) == ["AddRelu()"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "c_type", "size"),
+    [
+        ("LOGICAL_NOT", "bool", "bool", 8),
+        ("RELU", "float32", "float", 32),
+        ("ABS", "int16", "int16_t", 16),
+        ("RELU6", "int8", "int8_t", 8),
+    ],
+)
+def test_types(make: Make, code: str, kind: str, c_type: str, size: int) -> None:
+    made = make(unary(code, kind))
+    (x,) = only(made).inputs
+    assert (x.type, x.c_type, x.bytes, x.elements) == (kind, c_type, size, 8)
+    assert f"tflm_app::TensorView<{c_type}, 8> Input0()" in source(made, "src/models/net0.hpp")
+
+
+def test_float_outputs_carry_no_scale(make: Make) -> None:
+    made = make(unary("RELU", "float32"))
+    assert "Scale" not in source(made, "src/models/net0.hpp")
+    assert made.manifest.scales == {"net0": [None]}
+
+
+@pytest.mark.parametrize("kind", ["float16", "complex64", "string"])
+def test_types_that_the_interface_cannot_pass(make: Make, kind: str) -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), kind, "odd one")
+    main.inputs, main.outputs = [x], [x]
+    with pytest.raises(ModelError, match=rf"net0\.tflite.*odd one.*{kind}"):
+        make(model.finish())
+
+
+def passing() -> bytes:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), "int8", "x", scale=1.0)
+    main.inputs, main.outputs = [x], [x]
+    return model.finish()
+
+
+def test_a_model_without_operators(make: Make) -> None:
+    made = make(passing())
+    assert calls(only(made)) == [] and only(made).resolver.size == 1
+    assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
+
+
+def test_a_model_without_inputs(make: Make) -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    c = main.tensor((1, 4), "int8", "c", scale=1.0, data="random")
+    y = main.tensor((1, 4), "int8", "y", scale=1.0)
+    main.op("RELU", [c], [y])
+    main.inputs, main.outputs = [], [y]
+    made = make(model.finish())
+    assert only(made).inputs == () and only(made).golden[0].inputs == ()
+    assert "kInputs = 0" in source(made, "src/models/net0.hpp")
+    assert "Input0" not in source(made, "README.md")
+
+
+def test_a_model_without_outputs_is_refused(make: Make) -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), "int8", "x", scale=1.0)
+    y = main.tensor((1, 4), "int8", "y", scale=1.0)
+    main.op("RELU", [x], [y])
+    main.inputs, main.outputs = [x], []
+    with pytest.raises(ModelError, match="no outputs"):
+        make(model.finish())
+
+
+def variables(names: list[str]) -> bytes:
+    """Assigns the input to variables and reads the last one back."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), "int8", "x", scale=1.0)
+    y = main.tensor((1, 4), "int8", "y", scale=1.0)
+    for index, name in enumerate(names):
+        handle = main.tensor((), "resource", f"handle{index}")
+        main.op("VAR_HANDLE", [], [handle], options={"container": "", "shared_name": name})
+        main.op("ASSIGN_VARIABLE", [handle, x], [], options={})
+    main.op("READ_VARIABLE", [handle], [y], options={})
+    main.inputs, main.outputs = [x], [y]
+    return model.finish()
+
+
+def test_resource_variables_are_counted_by_name(make: Make) -> None:
+    model = only(make(variables(["state", "other", "state"])))
+    assert model.resource_variables == 2
+    assert calls(model) == ["AddVarHandle()", "AddAssignVariable()", "AddReadVariable()"]
+    assert only(make(dense())).resource_variables == 0
+
+
+@pytest.mark.parametrize("zero_point", [2**40, -(2**40)])
+def test_zero_points_beyond_int(make: Make, zero_point: int) -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), "int8", "x", scale=1.0, zero_point=zero_point)
+    main.inputs, main.outputs = [x], [x]
+    with pytest.raises(ModelError, match="zero point"):
+        make(model.finish())
+
+
+# -- plans and arenas ----------------------------------------------------------------------------------------------
+
+
+def wide(sizes: tuple[int, ...] = (96, 64, 64, 128, 32)) -> bytes:
+    """Dense layers that TFLM's greedy planner packs badly."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    first = last = main.tensor((1, sizes[0]), "int8", "x", scale=0.5)
+    for index, (rows, columns) in enumerate(zip(sizes[1:], sizes, strict=False)):
+        w = main.tensor((rows, columns), "int8", f"w{index}", scale=0.1, data="random")
+        following = main.tensor((1, rows), "int8", f"y{index}", scale=0.5)
+        main.op("FULLY_CONNECTED", [last, w, -1], [following], options={"fused_activation_function": 0})
+        last = following
+    main.inputs, main.outputs = [first], [last]
+    return model.finish()
+
+
+def test_a_plan_that_saves_is_compiled_in_and_checked(make: Make) -> None:
+    made = make(wide())
+    (item,) = made.prepared
+    assert item.planned and item.head.head_bytes < item.head.greedy_bytes
+    assert only(made).data != item.model.data
+    compiled = parse_model(only(made).data)
+    assert compiled.offline_plan is not None
+    from tflm_zephyr.kernels import get
+
+    plan = given_plan(compiled, get("reference"))
+    assert plan is not None and plan.size_bytes == item.head.head_bytes
+    assert only(made).sha256 == item.model.sha256  # of the user's file, which results are checked against
+
+
+def test_online_leaves_the_plan_out(make: Make) -> None:
+    planned = only(make(wide())).data
+    made = make(planned, plan="online")
+    assert not made.prepared[0].planned
+    assert parse_model(only(made).data).offline_plan is None
+
+
+def test_given_arena(make: Make) -> None:
+    made = make(dense(), arena=8192)
+    assert (only(made).arena.bytes, only(made).arena.source) == (8192, "given")
+    assert "default 8192" in source(made, "Kconfig")
+    with pytest.raises(PlanError, match="an arena of 16 bytes cannot hold the head"):
+        make(dense(), arena=16)
+
+
+# -- several models ------------------------------------------------------------------------------------------------
+
+
+def test_two_models_in_one_app(make: Make) -> None:
+    made = make(dense(), unary("RELU"))
+    assert [calls(model) for model in made.spec.models] == [["AddFullyConnected()"], ["AddRelu()"]]
+    assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
+    kernels = {Path(path).name for path in made.spec.tflm_sources}
+    assert {"fully_connected.cc", "activations.cc"} <= kernels
+    main = source(made, "src/main.cpp")
+    assert '"net0",' in main and '"net1",' in main
+    assert set(made.manifest.models) == {"net0", "net1"}
+
+
+def app_of(spec: AppSpec) -> dict[str, bytes]:
+    return render(spec)
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_models_whose_names_give_one_identifier(tmp_path: Path, tflm: Tflm) -> None:
+    for name in ("a-b", "a b"):
+        (tmp_path / f"{name}.tflite").write_bytes(dense())
+    config = AppConfig(tuple(ModelConfig(tmp_path / f"{name}.tflite") for name in ("a-b", "a b")))
+    with pytest.raises(AppError, match="two models have the same name"):
+        render(generate(config, tmp_path / "app", tflm).spec)
+
+
+@pytest.mark.usefixtures("fixed_reference")
+@pytest.mark.parametrize("name", ["my model", "int", "2nd", "größe", "模型", "a'b\"c", "x" * 200, "$HOME", "{{ x }}"])
+def test_model_file_names(tool: Tool, tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.tflite"
+    path.write_bytes(dense())
+    done = tool("generate", path, "-o", tmp_path / "app", "--json")
+    assert done.code == 0 and done.json["models"][0]["name"] == identifier(name)
+    assert tool("generate", "-o", tmp_path / "app", "--check").code == 0
+    assert yaml.safe_load((tmp_path / "app" / "sample.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.usefixtures("fixed_reference")
+@pytest.mark.parametrize("name", ["my app", "größe 模型", "$HOME", "it's", 'say "x"', "-o", "a;b", "int"])
+def test_app_folder_names(tool: Tool, model_file: Path, tmp_path: Path, name: str) -> None:
+    app = tmp_path / "apps" / name
+    assert tool("generate", model_file, "-o", app, "--ci", "github").code == 0
+    assert tool("generate", "--app", app / "app.yaml", "--check").code == 0
+    project = re.search(r"^project\((\w+) ", (app / "CMakeLists.txt").read_text(), re.M)
+    assert project is not None and project[1] == identifier(name)
+
+
+# -- custom operators ----------------------------------------------------------------------------------------------
+
+
+def with_custom(name: str = "MyOp") -> bytes:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((1, 4), "int8", "x", scale=1.0)
+    y = main.tensor((1, 4), "int8", "y", scale=1.0)
+    main.op("CUSTOM", [x], [y], custom_code=name)
+    main.inputs, main.outputs = [x], [y]
+    return model.finish()
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> CustomOperatorConfig:
+    (tmp_path / "my ops" / "src").mkdir(parents=True)
+    (tmp_path / "my ops" / "my_op.h").write_text("")
+    (tmp_path / "my ops" / "src" / "my_op.cc").write_text("")
+    return CustomOperatorConfig("MyOp", "ns::Register_MY_OP", "my_op.h", (tmp_path / "my ops/src/my_op.cc",))
+
+
+def test_a_custom_operator(make: Make, operator: CustomOperatorConfig) -> None:
+    made = make(with_custom(), custom_operators=(operator,))
+    assert calls(only(made)) == ['AddCustom("MyOp", ns::Register_MY_OP())']
+    text = source(made, "src/models/net0.cpp")
+    assert '#include "my_op.h"' in text and "MicroMutableOpResolver<1>" in text
+    cmake = source(made, "CMakeLists.txt")
+    assert '  "../my ops/src/my_op.cc"\n' in cmake
+    assert 'target_include_directories(app PRIVATE src "../my ops")' in cmake  # where the header is
+
+
+def test_a_custom_operator_of_two_models_is_compiled_once(make: Make, operator: CustomOperatorConfig) -> None:
+    made = make(with_custom(), with_custom(), custom_operators=(operator,))
+    assert made.spec.custom_sources == ("../my ops/src/my_op.cc",)
+    assert len(made.spec.custom_include_dirs) == 1
+
+
+def test_a_custom_operator_may_be_called_anything(make: Make, operator: CustomOperatorConfig) -> None:
+    name = 'a"\\\n??/%s'
+    config = CustomOperatorConfig(name, operator.register, operator.header, operator.sources)
+    (call,) = calls(only(make(with_custom(name), custom_operators=(config,))))
+    assert call == r'AddCustom("a\042\134\012\077\077/%s", ns::Register_MY_OP())'
+
+
+def test_a_custom_operator_that_is_not_declared(make: Make) -> None:
+    with pytest.raises(ModelError, match="MyOp"):
+        make(with_custom())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"register": "Register()"}, "no C\\+\\+ function's name"),
+        ({"register": "a; int b"}, "no C\\+\\+ function's name"),
+        ({"register": ""}, "no C\\+\\+ function's name"),
+        ({"header": 'a"b.h'}, "cannot be included"),
+        ({"header": "my op.h"}, "cannot be included"),
+        ({"header": "other.h"}, "no header other.h beside or above"),
+        ({"sources": (Path("/none/x.cc"),)}, "no such source"),
+    ],
+)
+def test_bad_declarations(make: Make, operator: CustomOperatorConfig, change: dict[str, object], says: str) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(AppError, match=says):
+        make(with_custom(), custom_operators=(replace(operator, **change),))  # type: ignore[arg-type]
+
+
+# -- kernels, boards, notes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_cmsis_nn_needs_zephyrs_library(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
+    with pytest.raises(AppError, match=r"Add --tflm module"):
+        generate(AppConfig((ModelConfig(model_file),), kernels="cmsis_nn"), tmp_path / "app", tflm)
+    made = generate(AppConfig((ModelConfig(model_file),), kernels="cmsis_nn", tflm="module"), tmp_path / "app", tflm)
+    assert "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in source(made, "prj.conf")
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_boards(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
+    config = AppConfig((ModelConfig(model_file),), boards=("mps2/an385", "mps2/an385", "frdm_k64f"))
+    made = generate(config, tmp_path / "app", tflm)
+    assert [board.name for board in made.spec.boards] == ["mps2/an385", "frdm_k64f"]
+    with pytest.raises(AppError, match="no board is named"):
+        generate(AppConfig((ModelConfig(model_file),), boards=()), tmp_path / "app", tflm)
+
+
+@pytest.mark.usefixtures("no_reference")
+def test_no_reference_is_said(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
+    made = generate(AppConfig((ModelConfig(model_file),)), tmp_path / "app", tflm)
+    assert any("the self-test carries no reference" in note for note in made.notes)
+    assert only(made).golden == ()
+    assert "No reference was at hand" in source(made, "src/models/net_golden.cpp")
+    assert "no reference" in source(made, "README.md")
+
+
+def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:
+    with pytest.raises(BuildError, match=r"no kernel source defines Register_NONE\(\)"):
+        tflm.sources.select(["Register_NONE"])
+
+
+def test_every_registration_that_the_resolver_names_has_sources(tflm: Tflm) -> None:
+    lacking = []
+    for call in tflm.operators.calls.values():
+        try:
+            tflm.sources.select([call.register])
+        except BuildError:
+            lacking.append(call.key)
+    assert lacking == []
+
+
+def test_every_stock_model_gives_an_app_or_one_line(
+    shared_model: Path, tmp_path: Path, tflm: Tflm, no_reference: None
+) -> None:
+    """Whatever the model, it is an app or a ToolError; what is refused names the model's file."""
+    try:
+        made = generate(AppConfig((ModelConfig(shared_model),)), tmp_path / "app", tflm)
+    except ToolError as err:
+        assert shared_model.name in str(err) and "\n" not in str(err)
+        return
+    assert render(made.spec)
+    assert only(made).arena.bytes >= made.prepared[0].head.head_bytes

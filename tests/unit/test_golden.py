@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden runs: made by a reference, kept beside the app, taken from there as long as they fit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builder import chain
+from tests.unit.conftest import SOURCE, Tool
+from tests.unit.small_models import dense
+from tflm_zephyr.appfile import ModelConfig
+from tflm_zephyr.errors import AppError, ToolError
+from tflm_zephyr.golden import golden_runs, path_of
+from tflm_zephyr.model import load_model
+from tflm_zephyr.reference import seeded_inputs
+
+OTHER = "made elsewhere"
+
+
+@pytest.fixture
+def app(tool: Tool, model_file: Path, tmp_path: Path, fixed_reference: None) -> Path:
+    assert tool("generate", model_file, "-o", tmp_path / "app").code == 0
+    return tmp_path / "app"
+
+
+def kept(app: Path) -> Path:
+    return app / path_of("net")
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_seeded_runs_differ_from_each_other(model_file: Path, tmp_path: Path) -> None:
+    model = load_model(model_file)
+    found = golden_runs(model, ModelConfig(model_file, runs=3), tmp_path)
+    assert [run.inputs for run in found.runs] == [seeded_inputs(model, seed) for seed in range(3)]
+    assert len({run.inputs for run in found.runs}) == 3
+    assert found.source == f"{SOURCE}; seeded random inputs"
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_given_inputs_are_taken_in_order(model_file: Path, tmp_path: Path) -> None:
+    x = np.arange(5 * 64, dtype=np.int8).reshape(5, 64)
+    np.savez(tmp_path / "data.npz", x=x)
+    config = ModelConfig(model_file, inputs=tmp_path / "data.npz", runs=2)
+    found = golden_runs(load_model(model_file), config, tmp_path)
+    assert [run.inputs for run in found.runs] == [(x[0].tobytes(),), (x[1].tobytes(),)]
+    assert found.source == f"{SOURCE}; inputs from data.npz"
+
+
+def test_more_runs_than_data(model_file: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", x=np.zeros((2, 64), np.int8))
+    config = ModelConfig(model_file, inputs=tmp_path / "data.npz", runs=3)
+    with pytest.raises(AppError, match=r"data\.npz: holds 2 inputs, 3 runs were asked for\. Ask for fewer"):
+        golden_runs(load_model(model_file), config, tmp_path)
+
+
+@pytest.mark.usefixtures("no_reference")
+def test_without_a_reference_the_reasons_are_told(model_file: Path, tmp_path: Path) -> None:
+    found = golden_runs(load_model(model_file), ModelConfig(model_file), tmp_path)
+    assert found.runs == () and found.source == ""
+    assert "ai-edge-litert" in " ".join(found.notes) and "tflite-micro" in " ".join(found.notes)
+
+
+def test_the_file_says_what_it_is(app: Path, model_file: Path) -> None:
+    raw = json.loads(kept(app).read_text())
+    assert raw["sha256"] == load_model(model_file).sha256
+    assert raw["source"] == f"{SOURCE}; seeded random inputs"
+    assert raw["runs"] == [
+        {"inputs": [seeded_inputs(load_model(model_file))[0].hex()], "outputs": [bytes(range(64)).hex()]}
+    ]
+
+
+def test_kept_runs_are_taken_where_no_reference_is(
+    app: Path, tool: Tool, no_reference: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the fixed reference goes
+    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
+    monkeypatch.setattr("tflm_zephyr.reference.available", lambda engine: False)
+    assert tool("generate", "-o", app, "--check").code == 0
+    before = kept(app).read_bytes()
+    assert tool("generate", "-o", app).code == 0
+    assert kept(app).read_bytes() == before
+    assert "kGoldenRuns = 1" in (app / "src/models/net_data.hpp").read_text()
+
+
+@pytest.mark.usefixtures("fixed_reference", "app")
+class TestKept:
+    """What makes kept runs unfit: they are made anew, or dropped where no reference is."""
+
+    def found(self, app: Path, model_file: Path, **config: object) -> list[tuple[bytes, ...]]:
+        runs = golden_runs(load_model(model_file), ModelConfig(model_file, **config), app)  # type: ignore[arg-type]
+        return [run.outputs for run in runs.runs]
+
+    def test_the_same(self, app: Path, model_file: Path, no_reference: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tflm_zephyr.reference.attempt", None)  # not called
+        assert self.found(app, model_file) == [(bytes(range(64)),)]
+
+    def test_another_model(self, app: Path, model_file: Path) -> None:
+        model_file.write_bytes(dense())
+        assert self.found(app, model_file) == [(bytes(range(8)),)]
+
+    def test_another_number_of_runs(self, app: Path, model_file: Path) -> None:
+        assert len(self.found(app, model_file, runs=2)) == 2
+
+    def test_other_inputs(self, app: Path, model_file: Path, tmp_path: Path) -> None:
+        np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
+        config = ModelConfig(model_file, inputs=tmp_path / "data.npz")
+        assert golden_runs(load_model(model_file), config, app).runs[0].inputs == (b"\7" * 64,)
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", '{"runs": 3}', '{"runs": [{"inputs": ["zz"]}]}'])
+    def test_damage(self, app: Path, model_file: Path, text: str) -> None:
+        kept(app).write_text(text)
+        assert self.found(app, model_file) == [(bytes(range(64)),)]
+
+    def test_an_edit_is_not_what_a_reference_gave(self, app: Path, model_file: Path, tool: Tool) -> None:
+        raw = json.loads(kept(app).read_text())
+        raw["runs"][0]["outputs"] = [bytes(64).hex()]
+        kept(app).write_text(json.dumps(raw))
+        assert self.found(app, model_file) == [(bytes(range(64)),)]
+        assert tool("generate", "-o", app, "--check").code == 1
+        assert "edited by hand: golden/net.json" in tool("generate", "-o", app).one_line()
+
+    @pytest.mark.parametrize("part", ["inputs", "outputs"])
+    def test_bytes_of_another_length(self, app: Path, model_file: Path, part: str) -> None:
+        raw = json.loads(kept(app).read_text())
+        raw["runs"][0][part] = ["00"]
+        text = json.dumps(raw)
+        kept(app).write_text(text)
+        manifest = json.loads((app / ".tflm-zephyr.json").read_text())
+        manifest["files"]["golden/net.json"] = hashlib.sha256(text.encode()).hexdigest()
+        (app / ".tflm-zephyr.json").write_text(json.dumps(manifest))
+        assert self.found(app, model_file) == [(bytes(range(64)),)]
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_inputs_that_do_not_suit_the_model(model_file: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", x=np.zeros((2, 63), np.int8))
+    config = ModelConfig(model_file, inputs=tmp_path / "data.npz")
+    with pytest.raises(ToolError, match="63"):
+        golden_runs(load_model(model_file), config, tmp_path)
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_a_model_in_two_apps_does_not_share_runs(tool: Tool, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(chain())
+    for app in ("a", "b"):
+        assert tool("generate", tmp_path / "net.tflite", "-o", tmp_path / app, "--runs", 1 + (app == "b")).code == 0
+    assert len(json.loads(kept(tmp_path / "b").read_text())["runs"]) == 2
