@@ -80,8 +80,10 @@ def test_flash_argv_exactly() -> None:
 
 
 def test_env_keeps_the_users(workspace: Workspace) -> None:
-    assert build_env(workspace, GNU, {"A": "b", "ZEPHYR_TOOLCHAIN_VARIANT": "x"}) == {
+    assert build_env(workspace, GNU, {"A": "b", "CCACHE_BASEDIR": "/home", "ZEPHYR_TOOLCHAIN_VARIANT": "x"}) == {
         "A": "b",
+        "CCACHE_BASEDIR": "/home",
+        "CCACHE_NOHASHDIR": "true",
         "ZEPHYR_BASE": str(workspace.zephyr_base),
         "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
         "GNUARMEMB_TOOLCHAIN_PATH": "/usr",
