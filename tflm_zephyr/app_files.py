@@ -161,7 +161,7 @@ def _replace_all(app: Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 def as_generated(app: Path, path: str) -> bool:
     """Whether the file `path` of the app is there and just as it was generated."""
-    data = _read(app / path)
+    data = _read(app / path) if (app / path).is_file() else None
     return data is not None and _sha(data) == _known(app).get(path)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
 
-Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is wrong, 130 interrupted.
+Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is wrong, 130 interrupted,
+143 ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     say = _quiet if args.json else _say
     try:
         done = handler(args, say)
-        print(json.dumps(done.json, indent=2) if args.json else done.text, flush=True)
+        print(json.dumps(_finite(done.json), indent=2) if args.json else done.text, flush=True)
         return done.code
     except ToolError as err:
         if args.traceback:
@@ -240,6 +242,15 @@ def _seconds(text: str) -> float:
 def _one_line(text: str) -> str:
     """`text` with escapes for what a terminal would act on: file and tensor names may hold anything."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _finite(value: object) -> object:
+    """`value` with null for what JSON has no number for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _say(line: str) -> None:
