@@ -153,6 +153,18 @@ def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = F
     return differences
 
 
+def linked_regions(build_dir: Path, elf: Path) -> tuple[MemoryRegion, ...]:
+    """The linker's table that build() kept in `build_dir`; empty when there is none or `elf` is younger."""
+    kept = build_dir / _TABLE_NAME
+    try:
+        if kept.stat().st_mtime < elf.stat().st_mtime:
+            return ()
+        rows = [line.split() for line in kept.read_text(encoding="utf-8").splitlines()]
+        return tuple(MemoryRegion(name, int(used), int(size)) for name, used, size in rows)
+    except (OSError, ValueError):
+        return ()
+
+
 def _west(command: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "west", command)
 
@@ -230,15 +242,9 @@ def _elf(request: BuildRequest) -> Path | None:
 
 def _footprint(build_dir: Path, elf: Path, lines: Sequence[str]) -> tuple[MemoryRegion, ...]:
     """The linker's table; that of the last link when ninja had nothing to link this time."""
-    kept = build_dir / _TABLE_NAME
     regions = footprint(lines)
-    if regions:
-        kept.write_text("".join(f"{r.name} {r.used_bytes} {r.size_bytes}\n" for r in regions), encoding="utf-8")
-        return regions
-    try:
-        if kept.stat().st_mtime < elf.stat().st_mtime:
-            return ()
-        rows = [line.split() for line in kept.read_text(encoding="utf-8").splitlines()]
-        return tuple(MemoryRegion(name, int(used), int(size)) for name, used, size in rows)
-    except (OSError, ValueError):
-        return ()
+    if not regions:
+        return linked_regions(build_dir, elf)
+    text = "".join(f"{r.name} {r.used_bytes} {r.size_bytes}\n" for r in regions)
+    (build_dir / _TABLE_NAME).write_text(text, encoding="utf-8")
+    return regions

@@ -34,7 +34,7 @@ _WEAK = (
 _TABLE_HEAD = re.compile(r"^Memory region\s+Used Size\s+Region Size\s+%age Used")
 _TABLE_ROW = re.compile(r"^\s*(?P<name>[\w.]+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+(?P<size>\d+) (?P<of>[KMG]?B)\b")
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_LINKER_ONLY = frozenset({"IDT_LIST"})  # holds what Zephyr's build reads from the ELF, nothing of the device
+LINKER_ONLY = frozenset({"IDT_LIST"})  # holds what Zephyr's build reads from the ELF, nothing of the device
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def footprint(lines: Sequence[str]) -> tuple[MemoryRegion, ...]:
         row = _TABLE_ROW.match(line)
         if row is None:
             break
-        if row["name"] not in _LINKER_ONLY:
+        if row["name"] not in LINKER_ONLY:
             used, size = int(row["used"]) * _UNITS[row["unit"]], int(row["size"]) * _UNITS[row["of"]]
             regions.append(MemoryRegion(row["name"], used, size))
     return tuple(regions)

@@ -74,7 +74,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
-    for add in (_generate, _plan, _build, _flash, _run, _boards, _ports):
+    for add in (_generate, _plan, _build, _footprint, _flash, _run, _boards, _ports):
         add(commands)
 
 
@@ -150,6 +150,12 @@ def _build(commands: _Commands) -> None:
         help="build with other Zephyr or TFLM revisions than the app was generated for",
     )
     _workspace(parser)
+
+
+def _footprint(commands: _Commands) -> None:
+    parser = _command(commands, "footprint", "show a built app's flash and RAM by part")
+    _app_and_board(parser)
+    parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
 
 
 def _flash(commands: _Commands) -> None:

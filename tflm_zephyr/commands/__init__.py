@@ -6,7 +6,19 @@ from __future__ import annotations
 from tflm_zephyr.commands.boards import do_boards, do_ports
 from tflm_zephyr.commands.device import do_build, do_flash, do_run
 from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.commands.footprint import do_footprint
 from tflm_zephyr.commands.generate import do_generate
 from tflm_zephyr.commands.plan import do_plan
 
-__all__ = ["Done", "Say", "do_boards", "do_build", "do_flash", "do_generate", "do_plan", "do_ports", "do_run"]
+__all__ = [
+    "Done",
+    "Say",
+    "do_boards",
+    "do_build",
+    "do_flash",
+    "do_footprint",
+    "do_generate",
+    "do_plan",
+    "do_ports",
+    "do_run",
+]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`footprint`: a built app's flash and RAM by part."""
+
+from __future__ import annotations
+
+import argparse
+
+from tflm_zephyr.app_files import load_manifest
+from tflm_zephyr.board import stem_of
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.report import footprint as report
+
+
+def do_footprint(args: argparse.Namespace, say: Say) -> Done:
+    """`footprint`: the ELF file of a build, and what changed since another. With a build folder, any Zephyr app's."""
+    from tflm_zephyr.footprint import BY_MAP, find_elf, load_footprint
+
+    folder = args.build_dir
+    if folder is None:
+        folder = args.app / "build" / stem_of(args.board or load_manifest(args.app).boards[0])
+    app = args.app.absolute().name
+    new = load_footprint(find_elf(folder, app))
+    if args.against is None:
+        return Done(report.footprint(new), report.footprint_json(new))
+    old = load_footprint(find_elf(args.against, app))
+    if new.source != old.source:
+        say("One of the two has no linker map: both by their ELF files' symbols.")
+        new, old = (
+            load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
+        )
+    return Done(report.footprint(new, old), report.footprint_json(new, old))
