@@ -27,7 +27,7 @@ alignas(tflite::MicroInterpreter) uint8_t g_interpreter_room[sizeof(tflite::Micr
 tflite::SingleArenaBufferAllocator *g_memory;
 tflite::MicroInterpreter *g_interpreter;
 
-TfLiteStatus RegisterOps(OpResolver &resolver)
+TfLiteStatus RegisterOps([[maybe_unused]] OpResolver &resolver)
 {
 	TF_LITE_ENSURE_STATUS(resolver.AddFullyConnected());
 	return kTfLiteOk;

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated models of every kind against TFLM's own headers, checked by the host's compiler."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.builder import ModelBuilder
+from tests.conftest import ROOT
+from tests.unit.small_models import dense, unary
+from tests.unit.test_generate import passing, variables, with_custom
+from tflm_zephyr.app import render
+from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.generate import generate, tflm_of
+from tflm_zephyr.workspace import Workspace
+
+pytestmark = pytest.mark.zephyr
+
+HEADER = (
+    '#pragma once\n#include "tensorflow/lite/micro/micro_common.h"\nnamespace ns {{ TFLMRegistration *Register(); }}\n'
+)
+
+
+def zero_points() -> bytes:
+    """The extremes of what a header can say of a tensor."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    x = main.tensor((), "int32", 'x */ "\\', scale=1e-45, zero_point=-(2**31))
+    main.inputs, main.outputs = [x], [x]
+    return model.finish()
+
+
+MODELS = {
+    "dense": dense(),
+    "bool": unary("LOGICAL_NOT", "bool"),
+    "int16": unary("ABS", "int16"),
+    "float": unary("RELU", "float32"),
+    "variables": variables(["a", "b"]),
+    "passing": passing(),
+    "sin": passing(),
+    "zero": zero_points(),
+    "custom": with_custom('My"Op'),
+}
+
+
+@pytest.fixture(scope="module")
+def sources(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An app with all of them, one custom operator and its header."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    folder = tmp_path_factory.mktemp("cxx")
+    (folder / "my_op.h").write_text(HEADER.replace("{{", "{").replace("}}", "}"))
+    (folder / "my_op.cc").write_text("")
+    custom = CustomOperatorConfig('My"Op', "ns::Register", "my_op.h", (folder / "my_op.cc",))
+    configs = []
+    for name, data in MODELS.items():
+        (folder / f"{name}.tflite").write_bytes(data)
+        customs = (custom,) if name == "custom" else ()
+        configs.append(ModelConfig(folder / f"{name}.tflite", custom_operators=customs))
+    made = generate(AppConfig(tuple(configs)), folder / "app", tflm_of(workspace.tflm_dir, workspace.tflm_revision))
+    for path, data in render(made.spec).items():
+        (folder / "app" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "app" / path).write_bytes(data)
+    (folder / "app" / "include_dirs").write_text("\n".join(made.spec.tflm_include_dirs))
+    return folder / "app"
+
+
+def test_models_and_port_compile(sources: Path, workspace: Workspace) -> None:
+    """All in one translation unit, as TFLM's headers are what takes the time."""
+    assert workspace.tflm_dir is not None
+    models = sorted(
+        path for path in (sources / "src" / "models").glob("*.cpp") if not path.stem.endswith(("_data", "_golden"))
+    )
+    assert len(models) == len(MODELS)
+    (sources / "all.cpp").write_text("".join(f'#include "{path}"\n' for path in (*models, sources / "src/port.cpp")))
+    argv = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", "-I.."]
+    argv += ["-Isrc", f"-I{ROOT / 'tests' / 'fakes' / 'zephyr_include'}", "-DTF_LITE_STATIC_MEMORY"]
+    argv += [f"-DCONFIG_TFLM_APP_{path.stem.upper()}_ARENA_SIZE=4096" for path in models]
+    for name in (sources / "include_dirs").read_text().splitlines():
+        argv += ["-isystem", str(workspace.tflm_dir / name)]
+    done = subprocess.run([*argv, "all.cpp"], cwd=sources, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
