@@ -127,6 +127,7 @@ class AppSpec:
     zephyr_version: str
     west_modules: tuple[str, ...]
     main_stack_bytes: int = 4096
+    cmsis_nn_sources: tuple[str, ...] = ()
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()
 

@@ -81,9 +81,14 @@ class Generated:
     prepared: tuple[PreparedModel, ...]
 
 
-def tflm_of(tflm_dir: Path | None, revision: str = "") -> Tflm:
-    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None."""
-    table = sources.table_for(tflm_dir, revision)
+def tflm_of(
+    tflm_dir: Path | None, revision: str = "", kernels: str = "reference", library_dir: Path | None = None
+) -> Tflm:
+    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None.
+
+    `kernels` names the kernel library, `library_dir` the checkout of CMSIS-NN.
+    """
+    table = sources.table_for(tflm_dir, revision, kernels, library_dir)
     return Tflm(operators.table_for(tflm_dir, table.revision), table, table.revision)
 
 
@@ -125,6 +130,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         if not golden.runs:
             notes.append(f"{model_config.label}: the self-test carries no reference")
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
+    selected = tflm.sources.select(_registrations(prepared))
     spec = AppSpec(
         name=name,
         models=tuple(models),
@@ -132,7 +138,8 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         kernels=config.kernels,
         tflm=config.tflm,
         tflm_revision=tflm.revision,
-        tflm_sources=tflm.sources.select(_registrations(prepared)),
+        tflm_sources=selected,
+        cmsis_nn_sources=tflm.sources.select_functions(selected),
         tflm_include_dirs=sources.INCLUDE_DIRS,
         zephyr_version=ZEPHYR_VERSION,
         west_modules=_WEST_MODULES,
@@ -158,15 +165,13 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
 
 def _library(config: AppConfig, boards: Sequence[Board], revision: str) -> KernelLibrary:
     """The kernels of the app: for CMSIS-NN those of the board whose core asks for the most scratch."""
-    if config.kernels == "cmsis_nn" and config.tflm == "selected":
-        raise AppError(
-            "CMSIS-NN kernels come with Zephyr's own tflite-micro library only",
-            where="kernels",
-            hint="Add --tflm module",
-        )
     cores = [CORES[board.core] for board in boards if board.core in CORES]
     return get_kernels(
-        config.kernels, dsp=any(core.dsp for core in cores), mve=any(core.mve for core in cores), revision=revision
+        config.kernels,
+        dsp=any(core.dsp for core in cores),
+        mve=any(core.mve for core in cores),
+        transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
+        revision=revision,
     )
 
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from tflm_zephyr.cmsis_nn_tree import CmsisNnTree
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.resources import package_data
 
@@ -49,16 +50,21 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
 _HEADER_STEMS = (".cc", "_common.cc")
+_SHIPPED = {"reference": "tflm_sources.json", "cmsis_nn": "tflm_sources_cmsis_nn.json"}
 _RESOLVER = "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function."""
+    """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function.
+
+    `functions` has what a kernel's source calls of an optimised library: paths in that library's checkout.
+    """
 
     revision: str
     core: tuple[str, ...]
     kernels: Mapping[str, tuple[str, ...]]
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select(self, registrations: Iterable[str]) -> tuple[str, ...]:
         """The sources for the core and these registration functions ("Register_CONV_2D"), sorted.
@@ -76,13 +82,18 @@ class SourceTable:
             wanted.update(self.kernels[name])
         return tuple(sorted(wanted))
 
+    def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
+        """What the TFLM sources `selected` call of the optimised library, sorted."""
+        return tuple(sorted({path for source in selected for path in self.functions.get(source, ())}))
+
 
 class TflmTree:
     """A tflite-micro checkout, read on demand."""
 
-    def __init__(self, root: Path) -> None:
-        """`root` is the top of the checkout."""
+    def __init__(self, root: Path, optimised: str = "") -> None:
+        """`root` is the top of the checkout; a kernel in the folder `optimised` goes before the reference one."""
         self._root = root
+        self._optimised = f"{_KERNEL_DIRS[0]}/{optimised}" if optimised else ""
         self._includes: dict[str, tuple[str, ...]] = {}
 
     def _reads(self, path: str) -> tuple[str, ...]:
@@ -103,7 +114,7 @@ class TflmTree:
         seen: set[str] = set()
         todo = [path for path in roots if (self._root / path).is_file()]
         while todo:
-            path = todo.pop()
+            path = self._preferred(todo.pop())
             if path in seen or path in LEFT_OUT or path == _RESOLVER:
                 continue
             seen.add(path)
@@ -111,6 +122,19 @@ class TflmTree:
             if path.endswith(".h"):
                 todo.extend(self._definitions(path.removesuffix(".h")))
         return tuple(sorted(path for path in seen if path.endswith(".cc")))
+
+    def _preferred(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        if self._optimised and folder == _KERNEL_DIRS[0] and (self._root / self._optimised / name).is_file():
+            return f"{self._optimised}/{name}"
+        return path
+
+    def optimised_sources(self) -> tuple[str, ...]:
+        """The kernels in the optimised library's folder, sorted."""
+        folder = self._root / self._optimised
+        return (
+            tuple(f"{self._optimised}/{path.name}" for path in sorted(folder.glob("*.cc"))) if self._optimised else ()
+        )
 
     def _definitions(self, stem: str) -> list[str]:
         found = [stem + end for end in _HEADER_STEMS if (self._root / (stem + end)).is_file()]
@@ -132,42 +156,66 @@ class TflmTree:
                     found.setdefault(name, f"{folder}/{path.name}")
         return found
 
-    def table(self, revision: str) -> SourceTable:
-        """The whole table of this checkout."""
+    def table(self, revision: str, library: CmsisNnTree | None = None) -> SourceTable:
+        """The whole table of this checkout; `library` is where optimised kernels find their functions."""
         return SourceTable(
             revision=revision,
             core=self.closure(CORE_ROOTS),
             kernels={name: self.closure((path,)) for name, path in sorted(self.registrations.items())},
+            functions={}
+            if library is None
+            else {path: library.closure(self._root / path) for path in self.optimised_sources()},
         )
 
 
-def shipped_table() -> SourceTable:
+def shipped_table(library: str = "reference") -> SourceTable:
     """The table of the TFLM revision that Zephyr 4.1 pins, for when no workspace is there."""
-    raw = json.loads(package_data("tflm_sources.json"))
+    raw = json.loads(package_data(_SHIPPED[library]))
     sources: list[str] = raw["sources"]
     return SourceTable(
         revision=raw["revision"],
         core=tuple(sources[i] for i in raw["core"]),
         kernels={name: tuple(sources[i] for i in picks) for name, picks in raw["kernels"].items()},
+        functions={name: tuple(sources[i] for i in picks) for name, picks in raw["functions"].items()},
     )
 
 
 def dump(table: SourceTable) -> str:
     """`table` as the JSON text that `shipped_table` reads."""
-    sources = sorted({*table.core, *(path for picks in table.kernels.values() for path in picks)})
+    lists = (table.core, *table.kernels.values(), *table.functions.values())
+    sources = sorted({path for picks in lists for path in picks})
     at = {path: i for i, path in enumerate(sources)}
+
+    def numbered(rows: Mapping[str, tuple[str, ...]]) -> dict[str, list[int]]:
+        return {name: [at[path] for path in picks] for name, picks in sorted(rows.items())}
+
     raw = {
         "revision": table.revision,
         "sources": sources,
         "core": [at[path] for path in table.core],
-        "kernels": {name: [at[path] for path in picks] for name, picks in sorted(table.kernels.items())},
+        "kernels": numbered(table.kernels),
+        "functions": numbered(table.functions),
     }
     return json.dumps(raw, indent=1) + "\n"
 
 
-def table_for(tflm_dir: Path | None, revision: str = "") -> SourceTable:
-    """The table of the checkout `tflm_dir`, or the shipped one when there is none or at its revision."""
-    if tflm_dir is None:
-        return shipped_table()
-    shipped = shipped_table()
-    return shipped if revision == shipped.revision else TflmTree(tflm_dir).table(revision)
+def table_for(
+    tflm_dir: Path | None, revision: str = "", library: str = "reference", library_dir: Path | None = None
+) -> SourceTable:
+    """The table of the checkout `tflm_dir`, or the shipped one when there is none or at its revision.
+
+    `library` names the kernels; `library_dir` is the checkout of CMSIS-NN. Raises BuildError when it is
+    needed and None.
+    """
+    shipped = shipped_table(library)
+    if tflm_dir is None or revision == shipped.revision:
+        return shipped
+    if library == "reference":
+        return TflmTree(tflm_dir).table(revision)
+    if library_dir is None:
+        raise BuildError(
+            "the workspace has no cmsis-nn module",
+            where=library,
+            hint="Allow cmsis-nn in the manifest, then west update",
+        )
+    return TflmTree(tflm_dir, library).table(revision, CmsisNnTree(library_dir))

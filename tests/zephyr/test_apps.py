@@ -68,10 +68,16 @@ def test_sample_in_qemu(tool: Tool, apps: Path, workspace: Workspace, sample: st
     _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
 
 
+@pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
 @pytest.mark.parametrize("model", ["person_detect", "kws_ref_model"])
-def test_stock_model_in_qemu(tool: Tool, apps: Path, workspace: Workspace, shared: Path, model: str) -> None:
-    app = _generate(tool, apps, model, shared / "models" / f"{model}.tflite", "-b", "mps2/an385")
-    _check(_build_and_run(tool, app, "mps2/an385"), app, "mps2/an385", workspace.tflm_revision)
+def test_stock_model_in_qemu(
+    tool: Tool, apps: Path, workspace: Workspace, shared: Path, model: str, kernels: str
+) -> None:
+    path, board = shared / "models" / f"{model}.tflite", "mps2/an385"
+    app = _generate(tool, apps, f"{model}_{kernels}", path, "-b", board, "--kernels", kernels)
+    results = _build_and_run(tool, app, board)
+    _check(results, app, board, workspace.tflm_revision)
+    assert results[0]["kernels"] == kernels
 
 
 def test_offline_plan_in_qemu(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def _tflm(args: argparse.Namespace, config: AppConfig) -> Tflm:
     from tflm_zephyr.workspace import find_workspace
 
     if args.workspace is None and "ZEPHYR_BASE" not in os.environ:
-        return tflm_of(None)
+        return tflm_of(None, kernels=config.kernels)
     workspace = find_workspace(args.workspace)
     for name in config.boards:
         if not load_board(name).known and not workspace.knows_board(name):
@@ -114,4 +114,4 @@ def _tflm(args: argparse.Namespace, config: AppConfig) -> Tflm:
                 where=name,
                 hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
             )
-    return tflm_of(workspace.tflm_dir, workspace.tflm_revision)
+    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, config.kernels, workspace.cmsis_nn_dir)

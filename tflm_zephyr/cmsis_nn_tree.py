@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which CMSIS-NN sources a kernel needs: the functions it names, those that they name, and so on.
+
+CMSIS-NN's names all begin with `arm_`, so a name in a source leads to the source that defines it; inline
+functions in its headers are followed likewise. Read in CMSIS-NN at revision
+e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; nothing here depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+
+INCLUDE_DIR = "Include"
+
+_NAME = re.compile(r"\barm_\w+")
+_FUNCTION = re.compile(r"^[A-Za-z_][\w \t*]*?\b(arm_\w+)\s*\([^;{]*\)\s*\{", re.M)
+_ARRAY = re.compile(r"^(?:static\s+)?const\s+\w+\s+(arm_\w+|\w+)\s*\[[^;]*?=\s*\{", re.M)
+_INLINE = re.compile(r"^__STATIC_(?:FORCE)?INLINE\b[^;{]*?\b(arm_\w+)\s*\(", re.M)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+
+
+class CmsisNnTree:
+    """A CMSIS-NN checkout, read on demand."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` is the top of the checkout."""
+        self._root = root
+
+    def closure(self, source: Path) -> tuple[str, ...]:
+        """The C sources (paths in the checkout, sorted) for all that `source` names."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = set(_NAME.findall(_text(source)))
+        while todo:
+            name = todo.pop()
+            seen.add(name)
+            path = self._defined.get(name)
+            if path is not None and path not in found:
+                found.add(path)
+                todo |= self._names[path] - seen
+            todo |= self._inline.get(name, frozenset()) - seen
+        return tuple(sorted(found))
+
+    @cached_property
+    def _names(self) -> dict[str, frozenset[str]]:
+        return {
+            path.relative_to(self._root).as_posix(): frozenset(_NAME.findall(_text(path)))
+            for path in sorted((self._root / "Source").rglob("*.c"))
+        }
+
+    @cached_property
+    def _defined(self) -> dict[str, str]:
+        """Function or table -> the source that defines it."""
+        defined: dict[str, str] = {}
+        for path in self._names:
+            text = _text(self._root / path)
+            for name in (*_FUNCTION.findall(text), *_ARRAY.findall(text), Path(path).stem):
+                defined.setdefault(name, path)
+        return defined
+
+    @cached_property
+    def _inline(self) -> dict[str, frozenset[str]]:
+        """Inline function -> the names in its body."""
+        bodies: dict[str, frozenset[str]] = {}
+        for path in sorted((self._root / INCLUDE_DIR).glob("*.h")):
+            text = _text(path)
+            starts = list(_INLINE.finditer(text))
+            ends = [match.start() for match in starts[1:]]
+            for match, end in zip(starts, [*ends, len(text)], strict=False):
+                bodies[match[1]] = frozenset(_NAME.findall(text[match.end() : end]))
+        return bodies
+
+
+def _text(path: Path) -> str:
+    return _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
