@@ -15,6 +15,7 @@ from tests.builder import ModelBuilder, chain
 from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tests.unit.small_models import dense, unary
+from tests.zephyr.models import dense_chain
 from tflm_zephyr import app_files, appfile, golden
 from tflm_zephyr.app import AppSpec, ModelSpec, identifier, render
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
@@ -398,29 +399,15 @@ def test_bad_declarations(make: Make, operator: CustomOperatorConfig, change: di
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_cmsis_nn_needs_zephyrs_library(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
-    with pytest.raises(AppError, match=r"Add --tflm module"):
-        generate(AppConfig((ModelConfig(model_file),), kernels="cmsis_nn"), tmp_path / "app", tflm)
-    made = generate(AppConfig((ModelConfig(model_file),), kernels="cmsis_nn", tflm="module"), tmp_path / "app", tflm)
+def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tflm: Tflm) -> None:
+    model = tmp_path / "dense.tflite"
+    model.write_bytes(dense_chain([8, 4]))
+    config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn")
+    spec = generate(config, tmp_path / "app", tflm_of(None, kernels="cmsis_nn")).spec
+    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources
+    assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.cmsis_nn_sources
+    made = generate(replace(config, tflm="module"), tmp_path / "app", tflm)
     assert "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in source(made, "prj.conf")
-
-
-@pytest.mark.usefixtures("fixed_reference")
-def test_boards(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
-    config = AppConfig((ModelConfig(model_file),), boards=("mps2/an385", "mps2/an385", "frdm_k64f"))
-    made = generate(config, tmp_path / "app", tflm)
-    assert [board.name for board in made.spec.boards] == ["mps2/an385", "frdm_k64f"]
-    with pytest.raises(AppError, match="no board is named"):
-        generate(AppConfig((ModelConfig(model_file),), boards=()), tmp_path / "app", tflm)
-
-
-@pytest.mark.usefixtures("no_reference")
-def test_no_reference_is_said(model_file: Path, tmp_path: Path, tflm: Tflm) -> None:
-    made = generate(AppConfig((ModelConfig(model_file),)), tmp_path / "app", tflm)
-    assert any("the self-test carries no reference" in note for note in made.notes)
-    assert only(made).golden == ()
-    assert "No reference was at hand" in source(made, "src/models/net_golden.cpp")
-    assert "no reference" in source(made, "README.md")
 
 
 def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:
