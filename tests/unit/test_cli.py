@@ -242,7 +242,6 @@ BAD: dict[str, tuple[Setting, str]] = {
         lambda t: ("generate", model_of(t), "-o", t / "app", "--inputs", written(t, "n.npz", "x")),
         "n.npz",
     ),
-    "cmsis_nn alone": (lambda t: ("generate", model_of(t), "-o", t / "a", "--kernels", "cmsis_nn"), "--tflm module"),
     "no such workspace": (lambda t: ("generate", model_of(t), "-o", t / "a", "-w", t / "ws"), "no such folder"),
     "app file: unknown key": (app_file("models: [net.tflite]\nbord: x"), "'bord' wants one of models"),
     "app file: wrong type": (app_file("models: [{model: net.tflite, runs: two}]"), "runs wants a whole number"),
