@@ -51,7 +51,10 @@ _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
 _HEADER_STEMS = (".cc", "_common.cc")
 _SHIPPED = {"reference": "tflm_sources.json", "cmsis_nn": "tflm_sources_cmsis_nn.json"}
-_RESOLVER = "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+# These declare every kernel's registration function, and lead to kernels that nobody calls.
+_REGISTRIES = frozenset(
+    {"tensorflow/lite/micro/micro_mutable_op_resolver.h", "tensorflow/lite/micro/kernels/micro_ops.h"}
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class TflmTree:
         todo = [path for path in roots if (self._root / path).is_file()]
         while todo:
             path = self._preferred(todo.pop())
-            if path in seen or path in LEFT_OUT or path == _RESOLVER:
+            if path in seen or path in LEFT_OUT or path in _REGISTRIES:
                 continue
             seen.add(path)
             todo.extend(self._reads(path))
