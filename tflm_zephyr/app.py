@@ -114,7 +114,11 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class AppSpec:
-    """All that the templates need. `tflm` is "selected" (only what the models need) or "module" (Zephyr's)."""
+    """All that the templates need.
+
+    `tflm` is "selected" (only what the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
+    messages and asserts.
+    """
 
     name: str
     models: tuple[ModelSpec, ...]
@@ -127,6 +131,7 @@ class AppSpec:
     zephyr_version: str
     west_modules: tuple[str, ...]
     main_stack_bytes: int = 4096
+    debug: bool = False
     cmsis_nn_sources: tuple[str, ...] = ()
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()

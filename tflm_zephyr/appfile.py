@@ -6,6 +6,7 @@ boards: [nrf9160dk/nrf9160/ns, mps2/an385]
 kernels: reference                 # or cmsis_nn
 tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
 main_stack_bytes: 4096
+debug: false                       # true keeps TFLM's messages and asserts
 models:
   - model: digits.tflite           # paths are relative to the app file
     name: digits                   # default: the file's name
@@ -77,6 +78,7 @@ class AppConfig:
     kernels: str = "reference"
     tflm: str = "selected"
     main_stack_bytes: int = 4096
+    debug: bool = False
 
 
 def load(path: Path) -> AppConfig:
@@ -136,6 +138,8 @@ class _Reader:
             values["boards"] = self._strings(values["boards"], "boards")
         self._check(values, "", {"name": str, "main_stack_bytes": int})
         self._positive(values, "", ("main_stack_bytes",))
+        if not isinstance(values.get("debug", False), bool):
+            raise self._error("debug", "true or false")
         self._choice(values, "", "kernels", KERNELS)
         self._choice(values, "", "tflm", TFLM)
         return AppConfig(**values)

@@ -122,6 +122,9 @@ def _generate(commands: _Commands) -> None:
         help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
     )
     parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
+    parser.add_argument(
+        "--debug", action="store_true", default=None, help="keep TFLM's messages and asserts (more flash)"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
     parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")

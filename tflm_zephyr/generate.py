@@ -144,6 +144,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
         zephyr_version=ZEPHYR_VERSION,
         west_modules=_WEST_MODULES,
         main_stack_bytes=config.main_stack_bytes,
+        debug=config.debug,
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=_relative(map(_include_dir, customs), app),
     )

@@ -70,7 +70,7 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
             AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model)),
             args.output,
         )
-    given: dict[str, Any] = {"name": args.name, "kernels": args.kernels, "tflm": args.tflm}
+    given: dict[str, Any] = {"name": args.name, "kernels": args.kernels, "tflm": args.tflm, "debug": args.debug}
     given["boards"] = tuple(args.board) if args.board else None
     per_model: dict[str, Any] = {"arena": args.arena, "plan": args.plan, "runs": args.runs}
     per_model["inputs"] = _absolute(args.inputs) if args.inputs else None

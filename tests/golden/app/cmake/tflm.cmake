@@ -83,7 +83,7 @@ target_include_directories(tflm SYSTEM PUBLIC
   ${TFLM_DIR}/third_party_static/ruy
   ${TFLM_DIR}/third_party_static/kissfft
 )
-# As TFLM's own Makefile has it: no heap, smaller tensor structs.
-target_compile_definitions(tflm PUBLIC TF_LITE_STATIC_MEMORY)
+# As TFLM's own Makefile has it: no heap, smaller tensor structs; in a release no messages and no asserts.
+target_compile_definitions(tflm PUBLIC TF_LITE_STATIC_MEMORY TF_LITE_STRIP_ERROR_STRINGS NDEBUG)
 target_compile_options(tflm PRIVATE -w)
 target_link_libraries(tflm PRIVATE zephyr_interface)

@@ -55,9 +55,9 @@ const char *StatusText(Status status)
 	case Status::kArenaTooSmall:
 		return "the tensor arena does not even hold the allocator";
 	case Status::kAllocate:
-		return "AllocateTensors failed, most often because the tensor arena is too small";
+		return "AllocateTensors failed, most often because the tensor arena is too small; generate with --debug for TFLM's own message";
 	case Status::kInvoke:
-		return "a kernel failed";
+		return "a kernel failed; generate with --debug for TFLM's own message";
 	case Status::kNotReady:
 		return "the model is not initialised";
 	case Status::kTensor:
