@@ -116,8 +116,8 @@ class ModelSpec:
 class AppSpec:
     """All that the templates need.
 
-    `tflm` is "selected" (only what the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
-    messages and asserts.
+    `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
+    the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts.
     """
 
     name: str

@@ -103,6 +103,16 @@ def find_workspace(
     raise BuildError("no west workspace here or above", where=str(cwd or Path.cwd()), hint=_SETUP)
 
 
+def find_workspace_if_any(explicit: Path | None, *, app: Path) -> Workspace | None:
+    """As `find_workspace`; None where none is named and none that is whole lies around."""
+    if explicit is not None or os.environ.get("ZEPHYR_BASE"):
+        return find_workspace(explicit, app=app)
+    try:
+        return find_workspace(app=app)
+    except BuildError:
+        return None
+
+
 def _named(path: Path, where: str) -> Workspace:
     if not path.is_dir():
         raise BuildError("no such folder", where=where, hint=_SETUP)

@@ -44,8 +44,9 @@ Tool = Callable[..., Outcome]
 
 
 @pytest.fixture
-def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Tool]:
-    """Runs a command line as the console script does, with no workspace in the environment."""
+def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Tool]:
+    """Runs a command line as the console script does, with no workspace in the environment or around."""
+    monkeypatch.chdir(tmp_path)
     for name in ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "GNUARMEMB_TOOLCHAIN_PATH", "ZEPHYR_SDK_INSTALL_DIR"):
         monkeypatch.delenv(name, raising=False)
 

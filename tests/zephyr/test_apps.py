@@ -122,6 +122,29 @@ def test_an_arena_too_small_is_one_line(tool: Tool, apps: Path) -> None:
     assert said.count("\n") == 1
 
 
+def test_results_and_faults_come_through_with_logging_on(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    """Zephyr's deferred log must neither swallow records nor what is said of a fault."""
+    board = "mps2/an385"
+    app = _generate(tool, apps, "logging", "--app", SAMPLES["digits"], "-b", board)
+    (app / "boards").mkdir(exist_ok=True)
+    (app / "boards" / "mps2_an385.conf").write_text("CONFIG_LOG=y\n")
+    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+    main = app / "src" / "main.cpp"
+    main.write_text(main.read_text().replace("int main()\n{\n", "int main()\n{\n\tk_oops();\n"))
+    tool("build", app, "--board", board)
+    said = tool("run", app, "--board", board, "--timeout", "20", code=1)
+    assert said.count("\n") == 1
+    assert "fatal" in said.lower()
+
+
+@pytest.mark.slow
+def test_zephyrs_own_tflite_micro_library(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    """`--tflm module`: every kernel is compiled, which takes minutes without ccache."""
+    board = "mps2/an385"
+    app = _generate(tool, apps, "module", "--app", SAMPLES["hello_world"], "-b", board, "--tflm", "module")
+    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+
+
 @pytest.mark.parametrize("sample", ["hello_world", "digits"])
 def test_builds_for_the_dk_with_tfm(tool: Tool, apps: Path, sample: str) -> None:
     board = "nrf9160dk/nrf9160/ns"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,7 +128,8 @@ def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:
             where=result.link,
             hint="Build and flash the app again",
         )
-    if result.board.split("@")[0] != board.name.split("@")[0]:
+    asked, answered = (re.sub(r"@[^/]*", "", name) for name in (board.name, result.board))
+    if answered != asked and not answered.startswith(f"{asked}/"):  # a name alone stands for its one target
         raise DeviceError(
             f"the app there was built for {result.board}, not {board.name}",
             where=result.link,

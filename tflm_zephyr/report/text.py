@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -41,7 +42,10 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None)
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
     board = spec.boards[0].name
-    lines.append(f"Next: tflm-zephyr build {app} --board {board}, or west build -b {board} {app}")
+    if any(char.isspace() for char in str(app.resolve())):
+        lines.append("  note: Zephyr's Kconfig step takes no path with a blank; move the app before you build it")
+    folder = shlex.quote(str(app))
+    lines.append(f"Next: tflm-zephyr build {folder} --board {board}, or west build -b {board} {folder}")
     return "\n".join(lines)
 
 

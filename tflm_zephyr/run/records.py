@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,7 @@ from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult, 
 PREFIX = "TFLM:"
 PROTOCOL = 1
 MAX_OUTPUT_BYTES = 1 << 26
+_SAID_LINES, _SAID_CHARS = 3, 160
 
 _LOST = "Run it again; over a serial port, try a lower baud rate or a shorter cable"
 _CRASH = re.compile(r"FATAL ERROR|ASSERTION FAIL|\*{5} [A-Z ]+ \*{5}|(HARD|MPU|BUS|USAGE|SECURE) FAULT|Halting system")
@@ -53,6 +55,7 @@ class _Pending:
     checks: dict[tuple[int, int], Check] = field(default_factory=dict)
     ticks: dict[int, tuple[int, int]] = field(default_factory=dict)
     part: _Part | None = None
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=_SAID_LINES))  # lines between the records
 
 
 @dataclass
@@ -88,6 +91,8 @@ class RecordReader:
         """
         at = line.find(PREFIX)
         if at < 0:
+            if self._pending is not None and line.strip():
+                self._pending.said.append(line.strip()[:_SAID_CHARS])
             return None
         text = line[at:].rstrip("\r\n")
         kind, _, rest = text[len(PREFIX) :].partition(" ")
@@ -224,8 +229,8 @@ def _on_error(run: _Pending, rest: str) -> None:
     head, _, text = rest.partition("text=")
     fields = Fields(head)
     at, code = fields.text("at"), fields.text("code")
-    hint = "See the device's log for what TFLM printed before it"
-    if at == "init" and run.arena is not None:
+    hint = f"Before that it said: {' | '.join(run.said)}" if run.said else "Generate with --debug to see more"
+    if not run.said and at == "init" and run.arena is not None:
         hint = f"Its arena has {run.arena.size_bytes} bytes; give it more if that is too few"
     raise DeviceError(f"the app reports: {text.strip()} (code {code}, at {at})", hint=hint)
 

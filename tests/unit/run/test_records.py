@@ -159,6 +159,12 @@ def test_an_error_of_the_app_names_stage_and_arena() -> None:
         read([*lines, "TFLM:error code=4 at=init text=AllocateTensors failed, a=b"])
 
 
+def test_an_error_of_the_app_comes_with_what_it_said_before() -> None:
+    lines = ["boot", begin(), "Failed to allocate temp memory. Requested: 512", "", "*** abort"]
+    with pytest.raises(DeviceError, match=r"Before that it said: Failed to allocate .* 512 \| \*\*\* abort$"):
+        read([*lines, "TFLM:error code=4 at=fault text=fatal"])
+
+
 def test_a_restart_in_the_middle_gives_the_second_run_whole() -> None:
     reader = RecordReader("serial")
     result = read([*self_test((b"\x09",))[:4], BANNER, *self_test((b"\x01",))], reader)

@@ -3,6 +3,7 @@
 // What TFLM asks of a platform: a place for its messages, and the time. And a last word on a fatal error.
 #include <zephyr/fatal.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log_ctrl.h>
 #include <zephyr/sys/printk.h>
 
 #include "report.hpp"
@@ -40,6 +41,7 @@ uint32_t GetCurrentTimeTicks()
 extern "C" void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *frame)
 {
 	ARG_UNUSED(frame);
+	LOG_PANIC();
 	tflm_app::RecordError(static_cast<int>(reason), "fault", "Zephyr's kernel met a fatal error");
 	k_fatal_halt(reason);
 }

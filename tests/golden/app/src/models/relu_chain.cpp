@@ -80,7 +80,12 @@ Status Init()
 		Matches(interpreter->input(0), kTfLiteInt8, 32) &&
 		Matches(interpreter->output(0), kTfLiteInt8, 32) &&
 		interpreter->inputs_size() == kInputs && interpreter->outputs_size() == kOutputs;
-	return as_generated ? Status::kOk : Status::kTensor;
+	if (!as_generated) {
+		interpreter->~MicroInterpreter();
+		g_interpreter = nullptr;
+		return Status::kTensor;
+	}
+	return Status::kOk;
 }
 
 Status Invoke()
