@@ -26,12 +26,11 @@ from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.golden import GoldenRuns, golden_runs
-from tflm_zephyr.graph import Graph
 from tflm_zephyr.kernels import CORES, KernelLibrary
 from tflm_zephyr.kernels import get as get_kernels
 from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
 from tflm_zephyr.model import Model, Tensor, load_model
-from tflm_zephyr.model_write import aligned, with_offline_plan, without_offline_plan
+from tflm_zephyr.model_write import planned
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 
 ZEPHYR_VERSION = "4.1.0"
@@ -101,13 +100,7 @@ def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> Prepared
     library = library.without(declared)
     head = plan_head(model, library, offline="auto" if config.plan == "packed" else "never")
     resolver = operators.resolve(head.graph, tflm.operators, tuple(map(_custom_operator, config.custom_operators)))
-    if head.offsets is not None:
-        data = with_offline_plan(model, head.offsets)
-    elif "OfflineMemoryAllocation" in model.metadata:
-        data = without_offline_plan(model)
-    else:
-        data = aligned(model)
-    return PreparedModel(config, model, resolver, head, data)
+    return PreparedModel(config, model, resolver, head, planned(model, head.offsets))
 
 
 def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
@@ -191,7 +184,7 @@ def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns,
         arena=ArenaSpec(arena.bytes, arena.source, arena.note),
         golden=golden.runs,
         golden_source=golden.source,
-        resource_variables=_resource_variables(item.head.graph),
+        resource_variables=item.head.graph.resource_variables,
         custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
     )
 
@@ -246,17 +239,6 @@ def _registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:
             }
         )
     )
-
-
-def _resource_variables(graph: Graph) -> int:
-    """How many resource variables the model's VAR_HANDLE operators name, each once."""
-    names = {
-        (operator.options.get("container"), operator.options.get("shared_name"))
-        for subgraph in graph.model.subgraphs
-        for operator in subgraph.operators
-        if operator.name == "VAR_HANDLE"
-    }
-    return len(names)
 
 
 def _custom_operator(config: CustomOperatorConfig) -> operators.CustomOperator:

@@ -77,6 +77,17 @@ class Graph:
         """The run's last allocation scope."""
         return len(self.scopes) - 1
 
+    @property
+    def resource_variables(self) -> int:
+        """How many resource variables the model's VAR_HANDLE operators name, each once."""
+        names = {
+            (operator.options.get("container"), operator.options.get("shared_name"))
+            for subgraph in self.model.subgraphs
+            for operator in subgraph.operators
+            if operator.name == "VAR_HANDLE"
+        }
+        return len(names)
+
 
 def no_scratch(model: Model, subgraph: Subgraph, operator: Operator) -> Sequence[int]:
     """The kernel library that asks for nothing."""

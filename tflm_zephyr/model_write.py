@@ -44,6 +44,11 @@ def without_offline_plan(model: Model) -> bytes:
     return _rewritten(model, None, keep_plan=False)
 
 
+def planned(model: Model, offsets: Sequence[int] | None) -> bytes:
+    """The model as TFLM is to plan it: with `offsets` as its offline plan, without any for None; aligned."""
+    return without_offline_plan(model) if offsets is None else with_offline_plan(model, offsets)
+
+
 def aligned(model: Model) -> bytes:
     """The model with every buffer inside the flatbuffer at a multiple of 16 bytes; unchanged if it is so."""
     return _rewritten(model, None, keep_plan=True)

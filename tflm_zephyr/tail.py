@@ -91,14 +91,9 @@ def estimate_tail(
     operators = [(subgraph, operator) for subgraph in subgraphs for operator in subgraph.operators]
     for name in sizes.own_objects:
         arena.take(*sizes.of(name))
-    resources = {
-        (operator.options.get("container"), operator.options.get("shared_name"))
-        for _, operator in operators
-        if operator.name == "VAR_HANDLE"
-    }
-    if resources:
+    if graph.resource_variables:
         arena.take(sizes.of("MicroResourceVariables")[0], ARENA_ALIGNMENT)
-        arena.take(sizes.of("MicroResourceVariable")[0] * len(resources), ARENA_ALIGNMENT)
+        arena.take(sizes.of("MicroResourceVariable")[0] * graph.resource_variables, ARENA_ALIGNMENT)
     arena.take(*sizes.of("MicroBuiltinDataAllocator"))
     arena.close("allocator and planner")
     _take_array(arena, sizes, "SubgraphAllocations", len(subgraphs))

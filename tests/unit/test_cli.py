@@ -25,6 +25,8 @@ from tests.unit.test_process import gone, pid_from
 from tflm_zephyr import cli, host
 from tflm_zephyr.app_files import load_manifest
 from tflm_zephyr.errors import ToolError
+from tflm_zephyr.model import parse_model
+from tflm_zephyr.model_write import with_offline_plan
 
 FAKE_BIN = ROOT / "tests" / "fakes" / "bin"
 
@@ -134,6 +136,13 @@ def test_ci_workflow_lies_at_the_top_of_the_checkout(tool: Tool, model_file: Pat
     assert "net.yml: is there already and differs" in tool("generate", "-o", app, "--ci", "github").one_line()
     assert workflow.read_text() == "mine" and not (app / "prj.conf").exists()
     assert tool("generate", "-o", app, "--ci", "github", "--force").code == 0
+
+
+def test_plan_drops_a_plan_that_it_does_not_need(tool: Tool, tmp_path: Path) -> None:
+    plain = parse_model(chain())
+    (tmp_path / "old.tflite").write_bytes(with_offline_plan(plain, [0, 64, 128, 192]))
+    assert tool("plan", tmp_path / "old.tflite", "-o", tmp_path / "new.tflite").code == 0
+    assert parse_model((tmp_path / "new.tflite").read_bytes()).offline_plan is None
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------

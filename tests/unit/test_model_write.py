@@ -20,6 +20,7 @@ from tflm_zephyr.model_write import (
     aligned,
     misaligned_buffers,
     normalised_for_litert,
+    planned,
     with_offline_plan,
     without_offline_plan,
 )
@@ -268,3 +269,11 @@ def test_tflm_runs_what_was_unaligned_or_external(finish: dict[str, Any]) -> Non
     outputs = [run_host(aligned(m), seeded_inputs(m), 1 << 20).outputs for m in (tidy, untidy)]
     assert outputs[0] == outputs[1]
     assert len(set(outputs[0][0])) > 4
+
+
+@pytest.mark.parametrize("offsets", [None, [0, 64, -1, 0]])
+def test_planned_leaves_nothing_of_an_older_plan(offsets: list[int] | None) -> None:
+    old = parse_model(with_offline_plan(parse_model(chain()), [0, 64, 128, 192]))
+    data = planned(old, offsets)
+    assert parse_model(data).offline_plan == (None if offsets is None else tuple(offsets))
+    assert_same_model(chain(), data)

@@ -19,7 +19,7 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.kernels import get
     from tflm_zephyr.memory import plan_head
     from tflm_zephyr.model import load_model
-    from tflm_zephyr.model_write import aligned, with_offline_plan
+    from tflm_zephyr.model_write import planned
 
     model = load_model(args.model)
     head = plan_head(
@@ -30,8 +30,7 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
         plan_variables=args.variables,
     )
     if args.output is not None:
-        data = aligned(model) if head.offsets is None else with_offline_plan(model, head.offsets)
-        _write_output(args.output, args.model, data)
+        _write_output(args.output, args.model, planned(model, head.offsets))
     return Done(text.plan(args.model, model, head, draw=args.map, written=args.output), text.plan_json(head))
 
 
