@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tflm_zephyr.errors import AppError
@@ -165,6 +165,13 @@ def as_generated(app: Path, path: str) -> bool:
     return data is not None and _sha(data) == _known(app).get(path)
 
 
+def compare_one(change: Change, path: Path, data: bytes) -> Change:
+    """`change`, and whether `data` is at `path`, which is outside the app."""
+    if _read(path) == data:
+        return replace(change, unchanged=(*change.unchanged, str(path)))
+    return replace(change, written=(*change.written, str(path)))
+
+
 def check_new(path: Path, data: bytes, *, force: bool = False) -> None:
     """AppError when something else than `data` is at `path` already, unless `force`."""
     if os.path.lexists(path) and _read(path) != data and not force:
@@ -172,9 +179,12 @@ def check_new(path: Path, data: bytes, *, force: bool = False) -> None:
 
 
 def write_new(path: Path, data: bytes, *, force: bool = False) -> None:
-    """`data` at `path`, after `check_new`."""
+    """`data` at `path`, after `check_new`; with `force` what differs is kept as `<name>.orig`."""
     try:
         check_new(path, data, force=force)
+        on_disk = _read(path)
+        if on_disk not in (None, data):
+            write_atomically(_free_name(path), on_disk)
         write_atomically(path, data)
     except OSError as err:
         raise AppError(f"cannot write ({err.strerror or err})", where=str(path)) from err

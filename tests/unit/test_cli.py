@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from tests.conftest import ROOT
 from tests.fakes.records import as_bytes, with_end
 from tests.fakes.west import FakeWest, make_workspace
 from tests.unit.conftest import Outcome, Tool
-from tests.unit.small_models import dense
+from tests.unit.small_models import dense, unary
 from tests.unit.test_process import gone, pid_from
 from tflm_zephyr import cli, host
 from tflm_zephyr.app_files import load_manifest
@@ -136,6 +137,18 @@ def test_ci_workflow_lies_at_the_top_of_the_checkout(tool: Tool, model_file: Pat
     assert "net.yml: is there already and differs" in tool("generate", "-o", app, "--ci", "github").one_line()
     assert workflow.read_text() == "mine" and not (app / "prj.conf").exists()
     assert tool("generate", "-o", app, "--ci", "github", "--force").code == 0
+    assert workflow.with_name("net.yml.orig").read_text() == "mine" != workflow.read_text()
+
+
+@pytest.mark.parametrize("change", ["edited", "absent"])
+def test_check_compares_the_workflow_too(tool: Tool, app: Path, change: str) -> None:
+    assert tool("generate", "-o", app, "--ci", "github").code == 0
+    (workflow,) = app.rglob("app.yml")
+    assert tool("generate", "-o", app, "--check", "--ci", "github").code == 0
+    workflow.write_text("mine") if change == "edited" else workflow.unlink()
+    done = tool("generate", "-o", app, "--check", "--ci", "github")
+    assert done.code == 1 and f"out of date: {workflow}" in done.out
+    assert tool("generate", "-o", app, "--check").code == 0
 
 
 def test_plan_drops_a_plan_that_it_does_not_need(tool: Tool, tmp_path: Path) -> None:
@@ -508,6 +521,25 @@ def test_a_wrong_reference_fails_on_the_host(tool: Tool, app: Path) -> None:
     pytest.importorskip("tflite_micro")
     done = tool("run", app, "--target", "host")  # the fixed reference's bytes are not the model's
     assert done.code == 1 and "self-test FAILED" in done.out
+
+
+@pytest.mark.usefixtures("fixed_reference")
+@pytest.mark.parametrize(
+    ("off", "status", "exact"),
+    [(0.0, "pass", True), (9e-6, "pass", False), (1.1e-5, "fail", False), (float("nan"), "fail", False)],
+)
+def test_floats_on_the_host_may_differ_as_on_a_device(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, off: float, status: str, exact: bool
+) -> None:
+    (tmp_path / "net.tflite").write_bytes(unary("RELU", "float32", shape=(1, 1)))
+    assert tool("generate", tmp_path / "net.tflite", "-o", tmp_path / "app").code == 0
+    want = struct.unpack("<f", bytes(range(4)))[0]  # near 0, where the tolerance is absolute
+    got = struct.pack("<f", want + off)
+    run = host.HostRun("tflm", "0", ((got,),), 0, 0, 0, (), 0)
+    monkeypatch.setattr("tflm_zephyr.commands.host.run_many", lambda *args: run)
+    (result,) = tool("run", tmp_path / "app", "--target", "host", "--json").json
+    (check,) = result["runs"][0]["checks"]
+    assert (result["status"], check["result"], check["exact"]) == (status, status, exact)
 
 
 # -- JSON and the rest ---------------------------------------------------------------------------------------------

@@ -33,12 +33,14 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     files[appfile.NAME] = appfile.dump(config, app)
     files.update({path_of(model.ident): dump(model) for model in made.spec.models if model.golden})
     files = dict(sorted(files.items()))
+    workflow = _workflow_path(made.spec, app) if args.ci else None
+    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
     if args.check:
         app_files.load_manifest(app)
         change = app_files.compare(app, files)
+        if workflow is not None:
+            change = app_files.compare_one(change, workflow, steps)
         return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
-    workflow = _workflow_path(made.spec, app) if args.ci else None
-    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
     if workflow is not None:
         app_files.check_new(workflow, steps, force=args.force)
     change = app_files.write(app, files, made.manifest, force=args.force)

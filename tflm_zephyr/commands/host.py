@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import struct
 from pathlib import Path
 
 from tflm_zephyr import appfile
@@ -17,6 +18,8 @@ from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.report import text
 from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult
+
+_FLOAT_TOLERANCE = 1e-5  # kFloatTolerance in the app's self_test.cpp
 
 
 def run_host(args: argparse.Namespace, say: Say) -> Done:
@@ -56,7 +59,8 @@ def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
     runs = []
     for k, outputs in enumerate(done.runs):
         tensors = [model.main.tensors[index] for index in model.main.outputs]
-        checks = tuple(_compare(i, got, spec.golden[k].outputs[i]) for i, got in enumerate(outputs) if spec.golden)
+        wanted = spec.golden[k].outputs if spec.golden else ()
+        checks = tuple(_compare(i, outputs[i], want, tensors[i].type.value) for i, want in enumerate(wanted))
         produced = (Output(i, t.type.value, data) for i, (t, data) in enumerate(zip(tensors, outputs, strict=True)))
         runs.append(Invocation(k, tuple(produced), checks))
     passed = all(check.result == "pass" for run in runs for check in run.checks)
@@ -76,8 +80,15 @@ def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
     )
 
 
-def _compare(index: int, got: bytes, want: bytes) -> Check:
-    if got == want:
-        return Check(index, "pass", exact=True)
-    first = next(i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b)
-    return Check(index, "fail", first, got[first], want[first], exact=False)
+def _compare(index: int, got: bytes, want: bytes, kind: str) -> Check:
+    """As the app's own self-test does: byte for byte, floats by value."""
+    step = 4 if kind == "float32" else 1
+    for at in range(0, len(want), step):
+        one, other = got[at : at + step], want[at : at + step]
+        if one != other and (step == 1 or not _close(*struct.unpack("<2f", one + other))):
+            return Check(index, "fail", at, one[0], other[0], exact=False)
+    return Check(index, "pass", exact=got == want)
+
+
+def _close(got: float, want: float) -> bool:
+    return abs(got - want) <= _FLOAT_TOLERANCE * max(abs(want), 1.0)
