@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -25,7 +25,7 @@ from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, ModelError
-from tflm_zephyr.golden import GoldenRuns, golden_runs
+from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.kernels import CORES, KernelLibrary
 from tflm_zephyr.kernels import get as get_kernels
 from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
@@ -72,12 +72,13 @@ class PreparedModel:
 
 @dataclass(frozen=True)
 class Generated:
-    """An app to be rendered, what its manifest says, and remarks for the user."""
+    """An app to be rendered, what its manifest says, remarks for the user, and the files of golden runs by path."""
 
     spec: AppSpec
     manifest: AppManifest
     notes: tuple[str, ...]
     prepared: tuple[PreparedModel, ...]
+    golden_files: Mapping[str, bytes]
 
 
 def tflm_of(
@@ -103,8 +104,11 @@ def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> Prepared
     return PreparedModel(config, model, resolver, head, planned(model, head.offsets))
 
 
-def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
-    """The app that `config` asks for, to be written to the folder `app`."""
+def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = False) -> Generated:
+    """The app that `config` asks for, to be written to the folder `app`.
+
+    `keep_golden`: with the golden runs that are there, whichever engines made them.
+    """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
@@ -114,13 +118,18 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = []
+    kept: dict[str, bytes] = {}
     for model_config in config.models:
         item = prepare(model_config, tflm, library)
-        golden = golden_runs(item.model, model_config, app)
+        golden = golden_runs(item.model, model_config, app, keep=keep_golden)
         prepared.append(item)
         models.append(_model_spec(item, library, golden, sizes))
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
-        if not golden.runs:
+        if golden.warning:
+            notes.append(f"warning: {model_config.label}: {golden.warning}")
+        if golden.runs:
+            kept[path_of(models[-1].ident)] = dump(golden, item.model.sha256)
+        else:
             notes.append(f"{model_config.label}: the self-test carries no reference")
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     selected = tflm.sources.select(_registrations(prepared))
@@ -154,7 +163,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm) -> Generated:
             for model in models
         },
     )
-    return Generated(spec, manifest, tuple(notes), tuple(prepared))
+    return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
 
 
 def _library(config: AppConfig, boards: Sequence[Board], revision: str) -> KernelLibrary:

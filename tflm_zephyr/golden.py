@@ -2,34 +2,49 @@
 """The golden runs of an app's self-test, and the file that keeps them beside the app.
 
 `golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, where they are from, and
-the SHA-256 of the model. As long as model and inputs are the same they are taken from there, so that an app
-can be generated and checked again where no reference is installed.
+the SHA-256 of the model. They are taken from there as long as new ones would be the same, and where no
+reference is installed as long as model and inputs are, so that the app can be generated and checked there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tflm_zephyr import reference
-from tflm_zephyr.app import GoldenSpec, ModelSpec, identifier
+from tflm_zephyr.app import GoldenSpec, identifier
 from tflm_zephyr.app_files import as_generated
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.dataset import load_dataset, quantise
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
 
+# TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.
+_ADVICE = "the app's TFLM, of another revision, may refuse it too: see what its self-test in QEMU or on a board says"
+
 
 @dataclass(frozen=True)
 class GoldenRuns:
-    """Runs with their outputs (none when no reference runs the model), the outputs' source, and remarks."""
+    """Runs with their outputs (none when no reference runs the model), what made them, and remarks.
+
+    `inputs` says where the inputs are from, `outputs` which engines gave the outputs, `engines` which ones of
+    which version ran the model at all. `warning` says that TFLM on the host did not.
+    """
 
     runs: tuple[GoldenSpec, ...]
-    source: str
+    inputs: str
+    outputs: str
+    engines: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    warning: str = ""
+
+    @property
+    def source(self) -> str:
+        """What generated files say of the runs; empty without any."""
+        return f"{self.outputs}; {self.inputs}" if self.runs else ""
 
 
 def path_of(ident: str) -> str:
@@ -37,57 +52,61 @@ def path_of(ident: str) -> str:
     return f"golden/{ident}.json"
 
 
-def golden_runs(model: Model, config: ModelConfig, app: Path) -> GoldenRuns:
+def golden_runs(model: Model, config: ModelConfig, app: Path, *, keep: bool = False) -> GoldenRuns:
     """The golden runs of `model`: those that the app in folder `app` keeps when they fit, or new ones.
 
-    The inputs are the first `runs` of the config's file; without one, seeded random ones.
+    The inputs are the first `runs` of the config's file; without one, seeded random ones. Kept runs fit when
+    new ones would be the same: of the same inputs, and made by the engines that are installed here. Where
+    none is, or with `keep`, any engines' will do.
     """
-    inputs = _given(model, config)
-    kept = _kept(app, path_of(identifier(config.label)), model, inputs)
-    if kept is not None:
+    inputs = None if config.inputs is None else _given(model, config.inputs, config.runs)
+    origin = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
+    kept = _kept(app, path_of(identifier(config.label)), model)
+    if (
+        kept is not None
+        and (kept.inputs, len(kept.runs)) == (origin, config.runs)
+        and inputs in (None, [run.inputs for run in kept.runs])
+        and (keep or reference.installed() in ({}, kept.engines))
+    ):
         return kept
-    runs: list[GoldenSpec] = []
-    source, notes = "", dict[str, None]()
-    for given in inputs:
-        attempt = reference.attempt(model, given)
-        notes.update(dict.fromkeys(attempt.notes))
-        if attempt.golden is None:
-            return GoldenRuns((), "", tuple(notes))
-        runs.append(GoldenSpec(attempt.golden.inputs, attempt.golden.outputs))
-        source = attempt.golden.source
-    made_from = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
-    return GoldenRuns(tuple(runs), f"{source}; {made_from}", tuple(notes))
+    found = reference.attempt(model, inputs, config.runs)
+    notes, warning = found.notes, ""
+    if found.refusal and config.custom_operators:
+        notes += (found.refusal,)  # as it must, without them
+    elif found.refusal:
+        warning = f"{found.refusal}; {_ADVICE}"
+    runs = tuple(GoldenSpec(run.inputs, run.outputs) for run in found.golden)
+    return GoldenRuns(runs, origin, found.source, found.engines, notes, warning)
 
 
-def _given(model: Model, config: ModelConfig) -> list[tuple[bytes, ...] | None]:
-    """The inputs of each run; None leaves the choice of a seed to the reference."""
-    if config.inputs is not None:
-        rows = quantise(model, load_dataset(config.inputs))
-        if len(rows) < config.runs:
-            raise AppError(
-                f"holds {len(rows)} inputs, {config.runs} runs were asked for",
-                where=str(config.inputs),
-                hint="Ask for fewer with --runs",
-            )
-        return list(rows[: config.runs])
-    more = [reference.seeded_inputs(model, seed) for seed in range(1, config.runs)]
-    return [None, *more]
+def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:
+    """The first `runs` inputs in the file `path`."""
+    rows = quantise(model, load_dataset(path))
+    if len(rows) < runs:
+        raise AppError(
+            f"holds {len(rows)} inputs, {runs} runs were asked for",
+            where=str(path),
+            hint="Ask for fewer with --runs",
+        )
+    return list(rows[:runs])
 
 
-def dump(model: ModelSpec) -> bytes:
-    """The text of the file that keeps `model`'s golden runs."""
+def dump(golden: GoldenRuns, sha256: str) -> bytes:
+    """The text of the file that keeps the golden runs of the model whose SHA-256 in hex is given."""
     raw = {
-        "sha256": model.sha256,
-        "source": model.golden_source,
+        "sha256": sha256,
+        "inputs": golden.inputs,
+        "outputs": golden.outputs,
+        "engines": dict(sorted(golden.engines.items())),
         "runs": [
             {"inputs": [data.hex() for data in run.inputs], "outputs": [data.hex() for data in run.outputs]}
-            for run in model.golden
+            for run in golden.runs
         ],
     }
-    return (json.dumps(raw, indent=1) + "\n").encode()
+    return (json.dumps(raw, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _kept(app: Path, path: str, model: Model, inputs: Sequence[tuple[bytes, ...] | None]) -> GoldenRuns | None:
+def _kept(app: Path, path: str, model: Model) -> GoldenRuns | None:
     if not as_generated(app, path):
         return None  # absent, or edited: what it says is not what a reference gave
     try:
@@ -96,15 +115,12 @@ def _kept(app: Path, path: str, model: Model, inputs: Sequence[tuple[bytes, ...]
             GoldenSpec(tuple(map(bytes.fromhex, run["inputs"])), tuple(map(bytes.fromhex, run["outputs"])))
             for run in raw["runs"]
         )
-        source, sha256 = str(raw["source"]), raw["sha256"]
+        kept = GoldenRuns(runs, str(raw["inputs"]), str(raw["outputs"]), dict(raw["engines"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None  # damaged: made anew
-    same = len(runs) == len(inputs) and all(
-        given in (None, run.inputs) for given, run in zip(inputs, runs, strict=True)
-    )
-    if sha256 != model.sha256 or not runs or not same or not all(_fits(run, model) for run in runs):
+    if raw.get("sha256") != model.sha256 or not runs or not all(_fits(run, model) for run in runs):
         return None
-    return GoldenRuns(runs, source)
+    return kept
 
 
 def _fits(run: GoldenSpec, model: Model) -> bool:

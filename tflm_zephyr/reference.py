@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
+from itertools import starmap
 from math import prod
 
 from tflm_zephyr.errors import ModelError, ToolError
-from tflm_zephyr.host import NAMES, PACKAGES, HostRun, available, run_host, run_many
+from tflm_zephyr.host import NAMES, PACKAGES, HostRun, available, run_many
 from tflm_zephyr.model import Model, Tensor
 from tflm_zephyr.model_write import normalised_for_litert
 
-__all__ = ["Attempt", "Golden", "HostRun", "attempt", "golden", "run_host", "run_many", "seeded_inputs"]
-
-SEEDS = 16
+SPARE_SEEDS = 15
 _FLOATS = {"float16": "e", "float32": "f", "float64": "d"}
 _WHOLE_RANGE = {"int8": 1, "uint8": 1, "int16": 2, "uint16": 2}
 _SMALL = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q"}
@@ -26,23 +26,26 @@ _INDEXING = frozenset({"GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "SLICE", "STRI
 
 @dataclass(frozen=True)
 class Golden:
-    """One run from the initial state: raw bytes per model input and output, in the tensors' own types.
-
-    `source` names the engine and its version; `notes` say what was done to the model in memory to get here.
-    """
+    """One run from the initial state: raw bytes per model input and output, in the tensors' own types."""
 
     inputs: tuple[bytes, ...]
     outputs: tuple[bytes, ...]
-    source: str
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A golden run, or None and the reasons why there is none."""
+    """Golden runs, none when no engine runs the model, and what there is to say about them.
 
-    golden: Golden | None
+    `source` names the engine that gave the bytes and its version, or both and how many runs' each gave.
+    `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and what was done
+    to the model in memory; `refusal` is what TFLM said when it is installed and did not run the model.
+    """
+
+    golden: tuple[Golden, ...]
+    source: str
+    engines: Mapping[str, str]
     notes: tuple[str, ...]
+    refusal: str = ""
 
 
 def seeded_inputs(model: Model, seed: int = 0) -> tuple[bytes, ...]:
@@ -91,38 +94,52 @@ def _position_limit(model: Model, tensor: Tensor) -> int | None:
     return max(min(sizes), 1) if sizes else None
 
 
-def golden(model: Model, inputs: Sequence[bytes] | None = None) -> Golden | None:
-    """`attempt` without its reasons: None when no installed engine runs the model."""
-    return attempt(model, inputs).golden
+def installed() -> dict[str, str]:
+    """The versions of the engines' packages that are installed, by the package's name."""
+    return {PACKAGES[engine]: _version(PACKAGES[engine]) for engine in sorted(PACKAGES) if available(engine)}
 
 
-def attempt(model: Model, inputs: Sequence[bytes] | None = None) -> Attempt:
-    """Run `inputs` (default: seeded ones) through LiteRT's reference kernels and through TFLM on the host.
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs: int = 1) -> Attempt:
+    """Run `inputs` (default: `runs` seeded ones) through LiteRT's reference kernels and through TFLM on the host.
 
     A device runs TFLM, and the two engines do not round alike everywhere: FULLY_CONNECTED on int8 was seen to
     differ by one in 0.3 to 1.7 % of its outputs (five real models, LiteRT 2.3.0), as LiteRT's reference kernel
-    rounds once and TFLM's twice. So, where both are installed, seeded inputs are those of the first of
-    SEEDS seeds on which both give the same bytes. Where they never do, or the inputs are given, TFLM's
-    bytes are the golden ones and a note says how far LiteRT's are off. An engine that is not installed,
-    refuses the model (LiteRT: custom operators) or crashes is named in the notes, as is what was changed in
-    the copy that LiteRT got. Raises ModelError only when the inputs do not suit the model.
+    rounds once and TFLM's twice. So, where both are installed, seeded inputs are those of the first seeds on
+    which both give the same bytes, SPARE_SEEDS more being tried than runs are wanted. Where too few are, and
+    for given inputs, TFLM's bytes are the golden ones of each run on which they differ, and a note says how far
+    LiteRT's are off. An engine that is not installed, refuses the model (LiteRT: custom operators) or crashes
+    is named in the notes, as is what was changed in the copy that LiteRT got. Raises ModelError only when the
+    inputs do not suit the model.
     """
-    given = seeded_inputs(model) if inputs is None else tuple(inputs)
-    _check_sizes(model, given)
-    candidates = [given]
+    if inputs is not None:
+        candidates = [tuple(given) for given in inputs]
+        runs = len(candidates)
+    else:
+        spare = SPARE_SEEDS if all(map(available, PACKAGES)) else 0
+        candidates = [seeded_inputs(model, seed) for seed in range(runs + spare)]
+    for given in candidates:
+        _check_sizes(model, given)
     litert, tflm = _both(model, candidates)
-    if litert.run and tflm.run and litert.run.runs != tflm.run.runs and inputs is None:
-        candidates = [seeded_inputs(model, seed) for seed in range(SEEDS)]
+    if tflm.run is None and len(candidates) > runs:  # it may be just one of the spare inputs that it fails on
+        candidates = candidates[:runs]
         litert, tflm = _both(model, candidates)
-    return _choose(candidates, litert, tflm)
+    return _choose(candidates, runs, litert, tflm)
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """One engine's runs, or None; and what there is to say about them."""
+    """One engine's runs, or None; what there is to say about them; why an installed engine has none."""
 
     run: HostRun | None
     notes: tuple[str, ...]
+    error: str = ""
 
 
 def _both(model: Model, candidates: Sequence[tuple[bytes, ...]]) -> tuple[_Tried, _Tried]:
@@ -142,29 +159,45 @@ def _try(engine: str, model: Model, candidates: Sequence[tuple[bytes, ...]]) -> 
         data, changes = normalised_for_litert(model.data) if engine == "litert" else (model.data, ())
         return _Tried(run_many(data, candidates, engine=engine), changes)
     except ToolError as error:
-        return _Tried(None, (str(error),))
+        return _Tried(None, (), str(error))
 
 
-def _choose(candidates: Sequence[tuple[bytes, ...]], litert: _Tried, tflm: _Tried) -> Attempt:
-    notes = litert.notes + tflm.notes
-    if litert.run is None and tflm.run is None:
-        return Attempt(None, notes)
-    if litert.run is None or tflm.run is None:
-        only = litert.run or tflm.run
-        assert only is not None
-        return Attempt(Golden(candidates[0], only.outputs, _source(only), notes), notes)
-    for inputs, one, other in zip(candidates, litert.run.runs, tflm.run.runs, strict=True):
-        if one == other:
-            return Attempt(Golden(inputs, one, _source(litert.run), notes), notes)
-    counts = [_differing(one, other) for one, other in zip(litert.run.outputs, tflm.run.outputs, strict=True)]
-    notes += (
-        f"LiteRT {litert.run.version}'s reference kernels differ from TFLM's in {sum(counts)} of "
-        f"{sum(map(len, tflm.run.outputs))} output bytes; a device runs TFLM, so TFLM's are taken",
+def _choose(candidates: Sequence[tuple[bytes, ...]], runs: int, litert: _Tried, tflm: _Tried) -> Attempt:
+    notes = litert.notes + ((litert.error,) if litert.error else ()) + tflm.notes
+    done = [tried.run for tried in (litert, tflm) if tried.run is not None]
+    engines = {PACKAGES[run.engine]: _version(PACKAGES[run.engine]) for run in done}
+    if len(done) < 2:
+        found = [Golden(*pair) for run in done for pair in zip(candidates[:runs], run.runs[:runs], strict=True)]
+        return Attempt(tuple(found), _source(done, (runs,) * len(done)), engines, notes, tflm.error)
+    one, other = done
+    agree = [k for k in range(len(candidates)) if one.runs[k] == other.runs[k]][:runs]
+    apart = [k for k in range(len(candidates)) if one.runs[k] != other.runs[k]][: runs - len(agree)]
+    if apart:
+        pairs = [pair for k in apart for pair in zip(one.runs[k], other.runs[k], strict=True)]
+        notes += (
+            f"LiteRT {one.version}'s reference kernels differ from TFLM's in {sum(starmap(_differing, pairs))} of "
+            f"{sum(len(got) for _, got in pairs)} output bytes{_share(len(apart), runs)}; a device runs TFLM, so "
+            "TFLM's are taken",
+        )
+    found = [Golden(candidates[k], other.runs[k]) for k in sorted(agree + apart)]
+    return Attempt(tuple(found), _source(done, (len(agree), len(apart))), engines, notes)
+
+
+def _source(done: Sequence[HostRun], counts: Sequence[int]) -> str:
+    """Where the bytes are from: `counts` has how many runs' are those of each engine."""
+    total = sum(counts)
+    return "; ".join(
+        _name(run) + (f" ({count} of {total} runs)" if count < total else "")
+        for run, count in zip(done, counts, strict=True)
+        if count
     )
-    return Attempt(Golden(candidates[0], tflm.run.outputs, _source(tflm.run), notes), notes)
 
 
-def _source(run: HostRun) -> str:
+def _share(count: int, total: int) -> str:
+    return f" of {count} of {total} runs" if count < total else ""
+
+
+def _name(run: HostRun) -> str:
     if run.engine == "litert":
         return f"LiteRT {run.version}, reference kernels"
     return f"TFLM on the host, tflite-micro {run.version}, reference kernels"

@@ -68,19 +68,22 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def fixed_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference that needs no package: output bytes count upwards."""
 
-    def attempt(model: Model, inputs: Sequence[bytes] | None = None) -> reference.Attempt:
-        given = reference.seeded_inputs(model) if inputs is None else tuple(inputs)
+    def attempt(model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1) -> reference.Attempt:
+        given = [reference.seeded_inputs(model, seed) for seed in range(runs)] if inputs is None else inputs
         sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]
         outputs = tuple(bytes(i % 256 for i in range(size)) for size in sizes)
-        return reference.Attempt(reference.Golden(given, outputs, SOURCE, ()), ())
+        golden = tuple(reference.Golden(run, outputs) for run in given)
+        return reference.Attempt(golden, SOURCE, reference.installed(), ())
 
     monkeypatch.setattr(reference, "attempt", attempt)
+    monkeypatch.setattr(reference, "installed", lambda: {"ai-edge-litert": "0.0.0"})
 
 
 @pytest.fixture
 def no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where neither LiteRT nor TFLM is installed."""
     monkeypatch.setattr(reference, "available", lambda engine: False)
+    monkeypatch.setattr(reference, "installed", dict)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tests.unit.small_models import dense, unary
 from tests.zephyr.models import dense_chain
-from tflm_zephyr import app_files, appfile, golden
+from tflm_zephyr import app_files, appfile
 from tflm_zephyr.app import AppSpec, ModelSpec, identifier, render
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
@@ -81,8 +81,7 @@ def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
     """What `generate` writes, the manifest left out as it carries the version."""
     made = generate(config, app, tflm)
     files = {**render(made.spec), appfile.NAME: appfile.dump(config, app)}
-    files |= {golden.path_of(model.ident): golden.dump(model) for model in made.spec.models}
-    return dict(sorted(files.items()))
+    return dict(sorted({**files, **made.golden_files}.items()))
 
 
 @pytest.mark.usefixtures("fixed_reference")

@@ -13,6 +13,7 @@ import pytest
 from tests.builder import chain
 from tests.unit.conftest import SOURCE, Tool
 from tests.unit.small_models import dense
+from tflm_zephyr import reference
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.golden import golden_runs, path_of
@@ -68,7 +69,8 @@ def test_without_a_reference_the_reasons_are_told(model_file: Path, tmp_path: Pa
 def test_the_file_says_what_it_is(app: Path, model_file: Path) -> None:
     raw = json.loads(kept(app).read_text())
     assert raw["sha256"] == load_model(model_file).sha256
-    assert raw["source"] == f"{SOURCE}; seeded random inputs"
+    assert (raw["outputs"], raw["inputs"]) == (SOURCE, "seeded random inputs")
+    assert raw["engines"] == {"ai-edge-litert": "0.0.0"}
     assert raw["runs"] == [
         {"inputs": [seeded_inputs(load_model(model_file))[0].hex()], "outputs": [bytes(range(64)).hex()]}
     ]
@@ -106,6 +108,32 @@ class TestKept:
     def test_another_number_of_runs(self, app: Path, model_file: Path) -> None:
         assert len(self.found(app, model_file, runs=2)) == 2
 
+    @pytest.mark.parametrize("installed", [{"ai-edge-litert": "0.0.1"}, {"tflite-micro": "1"}])
+    def test_other_engines(
+        self, app: Path, model_file: Path, installed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tflm_zephyr.reference.installed", lambda: installed)
+        model, config = load_model(model_file), ModelConfig(model_file)
+        assert golden_runs(model, config, app).engines == installed
+        assert golden_runs(model, config, app, keep=True).engines == {"ai-edge-litert": "0.0.0"}
+
+    def test_seeded_inputs_after_given_ones(self, app: Path, model_file: Path, tool: Tool, tmp_path: Path) -> None:
+        """What was generated before is not to be seen in what is generated now."""
+        fresh = kept(app).read_bytes()
+        np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
+        assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / "data.npz").code == 0
+        assert kept(app).read_bytes() != fresh
+        assert tool("generate", model_file, "-o", app, "--check").code == 1
+        assert tool("generate", model_file, "-o", app).code == 0
+        assert kept(app).read_bytes() == fresh
+        assert "seeded random inputs" in (app / "src/models/net_golden.cpp").read_text()
+
+    def test_the_same_inputs_of_another_name(self, app: Path, model_file: Path, tool: Tool, tmp_path: Path) -> None:
+        for name in ("a.npz", "b.npz"):
+            np.savez(tmp_path / name, x=np.full((1, 64), 7, np.int8))
+            assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / name).code == 0
+            assert f"inputs from {name}" in (app / "src/models/net_golden.cpp").read_text()
+
     def test_other_inputs(self, app: Path, model_file: Path, tmp_path: Path) -> None:
         np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
         config = ModelConfig(model_file, inputs=tmp_path / "data.npz")
@@ -134,6 +162,28 @@ class TestKept:
         manifest["files"]["golden/net.json"] = hashlib.sha256(text.encode()).hexdigest()
         (app / ".tflm-zephyr.json").write_text(json.dumps(manifest))
         assert self.found(app, model_file) == [(bytes(range(64)),)]
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_what_tflm_refuses_is_a_warning(
+    tool: Tool, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: bool
+) -> None:
+    """Each time: no kept runs hide it. With custom operators of one's own it is to be expected."""
+    run = reference.Golden(seeded_inputs(load_model(model_file)), (bytes(64),))
+    attempt = reference.Attempt((run,), SOURCE, {"ai-edge-litert": "1"}, (), "TFLM on the host: refuses the model: no")
+    monkeypatch.setattr(reference, "attempt", lambda *args: attempt)
+    monkeypatch.setattr(reference, "installed", lambda: {"ai-edge-litert": "1", "tflite-micro": "1"})
+    (tmp_path / "my_op.h").write_text("")
+    (tmp_path / "my_op.cc").write_text("")
+    custom = ", custom_operators: [{name: A, register: R, header: my_op.h, sources: my_op.cc}]" * declared
+    (tmp_path / "app.yaml").write_text(f"models:\n- {{model: net.tflite{custom}}}\n")
+    for _ in range(2):
+        done = tool("generate", "--app", tmp_path / "app.yaml", "-o", tmp_path / "app")
+        assert done.code == 0
+        if declared:
+            assert "  note: net: TFLM on the host: refuses the model: no\n" in done.out and "warning" not in done.out
+        else:
+            assert "\n  warning: net: TFLM on the host: refuses the model: no; the app's TFLM" in done.out
 
 
 @pytest.mark.usefixtures("fixed_reference")

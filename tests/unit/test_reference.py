@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
 from tests.builder import ModelBuilder, chain
 from tests.unit.test_host import unknown_operator
-from tflm_zephyr import reference
+from tflm_zephyr import host, reference
 from tflm_zephyr.errors import ModelError
+from tflm_zephyr.host import run_host, run_many
 from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.reference import attempt, golden, run_host, run_many, seeded_inputs
+from tflm_zephyr.reference import attempt, seeded_inputs
 
 
 def relu_of(kind: str, count: int = 1000) -> Model:
@@ -84,84 +87,142 @@ def test_a_type_without_plain_bytes_is_refused() -> None:
 
 def test_given_inputs_must_fit() -> None:
     with pytest.raises(ModelError, match="takes 64 bytes, 63 were given"):
-        golden(parse_model(chain()), [bytes(63)])
+        attempt(parse_model(chain()), [[bytes(64)], [bytes(63)]])
     with pytest.raises(ModelError, match="1 inputs, 2 were given"):
-        golden(parse_model(chain()), [bytes(64)] * 2)
+        attempt(parse_model(chain()), [[bytes(64)] * 2])
 
 
+@pytest.fixture
+def engines() -> None:
+    pytest.importorskip("tflite_micro")
+    pytest.importorskip("ai_edge_litert")
+
+
+@pytest.mark.usefixtures("engines")
 def test_litert_is_the_source_where_both_agree() -> None:
-    pytest.importorskip("tflite_micro")
-    pytest.importorskip("ai_edge_litert")
-    found = golden(parse_model(chain()))
-    assert found is not None
+    found = attempt(parse_model(chain()))
+    (golden,) = found.golden
     assert found.source.startswith("LiteRT ") and found.source.endswith(", reference kernels")
-    assert found.outputs == (bytes(v if v < 128 else 0 for v in found.inputs[0]),)
-    assert found.notes == ()
+    assert golden.outputs == (bytes(v if v < 128 else 0 for v in golden.inputs[0]),)
+    assert found.notes == () and found.refusal == ""
+    assert found.engines == reference.installed() and set(found.engines) == {"ai-edge-litert", "tflite-micro"}
 
 
-def test_where_the_engines_round_apart_tflm_decides_and_a_note_tells() -> None:
-    pytest.importorskip("tflite_micro")
-    pytest.importorskip("ai_edge_litert")
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("runs", [1, 3])
+def test_where_the_engines_round_apart_tflm_decides_and_a_note_tells(runs: int) -> None:
     model = dense_layers(60)
-    found = golden(model)
-    assert found is not None
-    assert found.source.startswith("TFLM on the host, tflite-micro ")
-    assert found.outputs == run_host(model.data, found.inputs).outputs
-    assert any("differ from TFLM's in" in note for note in found.notes)
+    found = attempt(model, runs=runs)
+    assert found.source.startswith("TFLM on the host, tflite-micro ") and "LiteRT" not in found.source
+    assert [run.inputs for run in found.golden] == [seeded_inputs(model, seed) for seed in range(runs)]
+    assert tuple(run.outputs for run in found.golden) == run_many(model.data, [r.inputs for r in found.golden]).runs
+    assert any(re.search(rf"differ from TFLM's in \d+ of {64 * runs} output bytes", note) for note in found.notes)
 
 
-def test_a_seed_on_which_both_agree_is_sought() -> None:
-    pytest.importorskip("tflite_micro")
-    pytest.importorskip("ai_edge_litert")
+def both(model: Model, seeds: int) -> tuple[list[int], list[int]]:
+    """The seeds on whose inputs the two engines agree, and those on which they do not."""
+    runs = [seeded_inputs(model, seed) for seed in range(seeds)]
+    pairs = zip(*(run_many(model.data, runs, engine=engine).runs for engine in ("litert", "tflm")), strict=True)
+    equal = [one == other for one, other in pairs]
+    return [k for k in range(seeds) if equal[k]], [k for k in range(seeds) if not equal[k]]
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("runs", [1, 2])
+def test_seeds_on_which_both_agree_are_sought(runs: int) -> None:
     model = dense_layers(8, seed=2)
-    runs = [seeded_inputs(model, seed) for seed in range(reference.SEEDS)]
-    both = [run_many(model.data, runs, engine=engine).runs for engine in ("litert", "tflm")]
-    agreeing = [seed for seed, (one, other) in enumerate(zip(*both, strict=True)) if one == other]
-    assert agreeing and agreeing[0] > 0, "this model no longer shows the difference: take another"
-    found = golden(model)
-    assert found is not None
-    assert found.inputs == seeded_inputs(model, agreeing[0])
-    assert found.source.startswith("LiteRT ")
-    # Given inputs are not exchanged: what a device gives on them is golden.
-    given = golden(model, runs[0])
-    assert given is not None
-    assert (given.inputs, given.outputs) == (runs[0], both[1][0])
-    assert given.source.startswith("TFLM")
+    agreeing, _ = both(model, runs + reference.SPARE_SEEDS)
+    assert len(agreeing) >= runs and agreeing[0] > 0, "this model no longer shows the difference: take another"
+    found = attempt(model, runs=runs)
+    assert [run.inputs for run in found.golden] == [seeded_inputs(model, seed) for seed in agreeing[:runs]]
+    assert found.source.startswith("LiteRT ") and "TFLM" not in found.source and found.notes == ()
 
 
+@pytest.mark.usefixtures("engines")
+def test_the_source_of_a_mixed_set_tells_both() -> None:
+    model, runs = dense_layers(8, seed=2), 12
+    agreeing, apart = both(model, runs + reference.SPARE_SEEDS)
+    assert 0 < len(agreeing) < runs, "this model no longer shows the difference: take another"
+    chosen = sorted(agreeing + apart[: runs - len(agreeing)])
+    found = attempt(model, runs=runs)
+    assert [run.inputs for run in found.golden] == [seeded_inputs(model, seed) for seed in chosen]
+    assert re.fullmatch(
+        rf"LiteRT [\d.]+, reference kernels \({len(agreeing)} of 12 runs\); "
+        rf"TFLM on the host, tflite-micro [^ ]+, reference kernels \({12 - len(agreeing)} of 12 runs\)",
+        found.source,
+    )
+    # What a device must give is TFLM's in any case.
+    assert tuple(run.outputs for run in found.golden) == run_many(model.data, [r.inputs for r in found.golden]).runs
+
+
+@pytest.mark.usefixtures("engines")
+def test_given_inputs_are_not_exchanged() -> None:
+    model = dense_layers(8, seed=2)
+    agreeing, apart = both(model, 16)
+    given = [seeded_inputs(model, seed) for seed in (apart[0], agreeing[0])]
+    found = attempt(model, given)
+    assert [run.inputs for run in found.golden] == given
+    assert tuple(run.outputs for run in found.golden) == run_many(model.data, given).runs
+    assert "(1 of 2 runs); TFLM" in found.source
+    assert any("output bytes of 1 of 2 runs" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("engines")
+def test_one_child_for_each_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[str] = []
+
+    def counted(*args: object, engine: str) -> host.HostRun:
+        children.append(engine)
+        return run_many(*args, engine=engine)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reference, "run_many", counted)
+    assert len(attempt(dense_layers(60), runs=4).golden) == 4
+    assert sorted(children) == ["litert", "tflm"]
+
+
+def test_a_spare_input_that_tflm_fails_on_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def picky(data: bytes, runs: list[tuple[bytes, ...]], *, engine: str) -> host.HostRun:
+        if len(runs) > 2:
+            raise ModelError("failed while running the model", where=engine)
+        return host.HostRun(engine, "1", tuple((bytes(64),) for _ in runs), 0, 0, 0, (), 0)
+
+    monkeypatch.setattr(reference, "available", lambda engine: True)
+    monkeypatch.setattr(reference, "run_many", picky)
+    assert len(attempt(parse_model(chain()), runs=2).golden) == 2
+    assert attempt(parse_model(chain()), runs=3).refusal == "tflm: failed while running the model"
+
+
+@pytest.mark.usefixtures("engines")
 def test_an_operator_that_no_engine_has_leaves_no_golden_but_reasons() -> None:
-    pytest.importorskip("tflite_micro")
-    pytest.importorskip("ai_edge_litert")
     found = attempt(parse_model(unknown_operator()))
-    assert found.golden is None
-    assert len(found.notes) == 2 and all("NobodyKnowsMe" in note or "op" in note for note in found.notes)
+    assert found.golden == () and found.source == "" and found.engines == {}
+    assert "NobodyKnowsMe" in " ".join(found.notes)
+    assert found.refusal.startswith("TFLM on the host: refuses the model: ")
 
 
 def test_one_engine_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tflite_micro")
     monkeypatch.setattr(reference, "available", lambda engine: engine == "tflm")
-    found = attempt(parse_model(chain()))
-    assert found.golden is not None and found.golden.source.startswith("TFLM on the host")
+    found = attempt(parse_model(chain()), runs=2)
+    assert len(found.golden) == 2 and found.source.startswith("TFLM on the host")
     assert any("ai-edge-litert" in note for note in found.notes)
+    assert list(found.engines) == ["tflite-micro"]
 
 
 def test_without_engines_there_is_no_golden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "available", lambda engine: False)
-    assert golden(parse_model(chain())) is None
-    assert len(attempt(parse_model(chain())).notes) == 2
+    found = attempt(parse_model(chain()))
+    assert found.golden == () and len(found.notes) == 2 and found.refusal == ""
 
 
-def test_every_stock_model_has_a_golden_run(shared_model: object) -> None:
-    pytest.importorskip("tflite_micro")
-    pytest.importorskip("ai_edge_litert")
-    from pathlib import Path
-
-    model = parse_model(Path(str(shared_model)).read_bytes())
-    found = golden(model)
-    assert found is not None
+@pytest.mark.usefixtures("engines")
+def test_every_stock_model_has_a_golden_run(shared_model: Path) -> None:
+    model = parse_model(shared_model.read_bytes())
+    found = attempt(model)
+    (golden,) = found.golden
     sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]
-    assert [len(data) for data in found.outputs] == sizes
+    assert [len(data) for data in golden.outputs] == sizes
     # A device must be able to pass: TFLM itself gives these bytes.
-    assert run_host(model.data, found.inputs).outputs == found.outputs
-    if "person_detect" in str(shared_model):
+    assert run_host(model.data, golden.inputs).outputs == golden.outputs
+    if shared_model.stem == "person_detect":
         assert any("quantized_dimension" in note for note in found.notes)

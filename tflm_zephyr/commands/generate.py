@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
     """`generate`: write an app, or with --check compare it."""
     from tflm_zephyr.generate import generate
-    from tflm_zephyr.golden import dump, path_of
 
     config, app = _config_and_folder(args)
     made = generate(config, app, _tflm(args, config))
     files = render(made.spec)
     files[appfile.NAME] = appfile.dump(config, app)
-    files.update({path_of(model.ident): dump(model) for model in made.spec.models if model.golden})
+    files.update(made.golden_files)
     files = dict(sorted(files.items()))
     workflow = _workflow_path(made.spec, app) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))

@@ -28,7 +28,7 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
     manifest = load_manifest(args.app)
     config = appfile.load(args.app / appfile.NAME)
-    made = generate(config, args.app, tflm_of(None))
+    made = generate(config, args.app, tflm_of(None), keep_golden=True)
     for model in made.spec.models:
         if manifest.models.get(model.ident) != model.sha256:
             raise AppError(

@@ -38,7 +38,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None)
         lines.append(f"    head {_head(item)}")
         if model.golden:
             lines.append(f"    self-test: {_count(len(model.golden), 'run')}, reference {model.golden_source}")
-    lines += [f"  note: {note}" for note in made.notes]
+    lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
     board = spec.boards[0].name
