@@ -32,6 +32,7 @@ from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
 from tflm_zephyr.model import Model, Tensor, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
+from tflm_zephyr.tail import SLACK_BYTES
 
 ZEPHYR_VERSION = "4.1.0"
 _WEST_MODULES = (
@@ -125,6 +126,9 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
         prepared.append(item)
         models.append(_model_spec(item, library, golden, sizes))
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
+        need = arena_size(item.head, library, sizes=sizes).bytes
+        if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:
+            notes.append(f"{model_config.label}: {model_config.arena} bytes are too few; the estimate is {need}")
         if golden.warning:
             notes.append(f"warning: {model_config.label}: {golden.warning}")
         if golden.runs:
@@ -144,7 +148,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
         cmsis_nn_sources=tflm.sources.select_functions(selected),
         tflm_include_dirs=sources.INCLUDE_DIRS,
         zephyr_version=ZEPHYR_VERSION,
-        west_modules=_WEST_MODULES,
+        west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
         main_stack_bytes=config.main_stack_bytes,
         debug=config.debug,
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),

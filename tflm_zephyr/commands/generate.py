@@ -27,9 +27,9 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.generate import generate
 
     config, app = _config_and_folder(args)
-    made = generate(config, app, _tflm(args, config))
+    made = generate(config, app, _tflm(args, config, app))
     files = render(made.spec)
-    files[appfile.NAME] = appfile.dump(config, app)
+    files[appfile.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)
     files = dict(sorted(files.items()))
     workflow = _workflow_path(made.spec, app) if args.ci else None
@@ -95,19 +95,27 @@ def _folder_in(workflow: Path, app: Path) -> str:
     return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
 
 
+def _app_file(args: argparse.Namespace, config: AppConfig, app: Path) -> bytes:
+    """The app file beside the app; one there that says the same stays as it is, comments and all."""
+    path = app / appfile.NAME
+    if args.app is not None and args.app.resolve() == path.resolve() and appfile.load(path) == config:
+        return path.read_bytes()
+    return appfile.dump(config, app)
+
+
 def _absolute(path: Path) -> Path:
     """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
     return path.parent.resolve() / path.name
 
 
-def _tflm(args: argparse.Namespace, config: AppConfig) -> Tflm:
+def _tflm(args: argparse.Namespace, config: AppConfig, app: Path) -> Tflm:
     """TFLM of the workspace that is named or around; the shipped table's when there is none."""
     from tflm_zephyr.generate import tflm_of
-    from tflm_zephyr.workspace import find_workspace
+    from tflm_zephyr.workspace import find_workspace_if_any
 
-    if args.workspace is None and "ZEPHYR_BASE" not in os.environ:
+    workspace = find_workspace_if_any(args.workspace, app=app)
+    if workspace is None:
         return tflm_of(None, kernels=config.kernels)
-    workspace = find_workspace(args.workspace)
     for name in config.boards:
         if not load_board(name).known and not workspace.knows_board(name):
             raise BoardError(
