@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which TFLM sources an app compiles: the interpreter's core, the kernels of its operators, what those call.
 
-TFLM keeps a function's definition beside its declaration: what `x.h` declares stands in `x.cc` or in
-`x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs are found
-by following its includes: every header that is reached adds the sources of its own stem, whose includes are
-followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few end in a
-link error.
+TFLM keeps a function's definition beside its declaration: what `x.h` or `x_kernel.h` declares stands in its own
+`.cc` or in `x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs
+are found by following its includes: every header that is reached adds the sources of its own stem, whose
+includes are followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few
+end in a link error.
 Read in tflite-micro at revision 8d404de73acf7687831e16d88e86e4f73cfddf8e; nothing here depends on it.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +50,6 @@ INCLUDE_DIRS = (
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
-_HEADER_STEMS = (".cc", "_common.cc")
 _SHIPPED = {"reference": "tflm_sources.json", "cmsis_nn": "tflm_sources_cmsis_nn.json"}
 # These declare every kernel's registration function, and lead to kernels that nobody calls.
 _REGISTRIES = frozenset(
@@ -102,13 +102,16 @@ class TflmTree:
     def _reads(self, path: str) -> tuple[str, ...]:
         if path not in self._includes:
             text = (self._root / path).read_text(encoding="utf-8", errors="replace")
-            self._includes[path] = tuple(name for name in map(self._locate, _INCLUDE.findall(text)) if name is not None)
+            folder = posixpath.dirname(path)
+            found = (self._locate(include, folder) for include in _INCLUDE.findall(text))
+            self._includes[path] = tuple(name for name in found if name is not None)
         return self._includes[path]
 
-    def _locate(self, include: str) -> str | None:
-        for folder in INCLUDE_DIRS:
-            path = include if folder == "." else f"{folder}/{include}"
-            if (self._root / path).is_file():
+    def _locate(self, include: str, folder: str) -> str | None:
+        """What `include` names in a file of `folder`: there first, as the preprocessor does."""
+        for base in (folder, *INCLUDE_DIRS):
+            path = posixpath.normpath(posixpath.join(base, include))
+            if not path.startswith("../") and (self._root / path).is_file():
                 return path
         return None
 
@@ -140,7 +143,8 @@ class TflmTree:
         )
 
     def _definitions(self, stem: str) -> list[str]:
-        found = [stem + end for end in _HEADER_STEMS if (self._root / (stem + end)).is_file()]
+        places = (f"{stem}.cc", f"{stem}_common.cc", f"{stem.removesuffix('_kernel')}_common.cc")
+        found = [path for path in dict.fromkeys(places) if (self._root / path).is_file()]
         if found:
             return found
         folder, _, name = stem.rpartition("/")  # rfft.h: rfft_float.cc, rfft_int16.cc, ...

@@ -41,6 +41,17 @@ FILES = {
     f"{KERNELS}/other.cc": '#include "tensorflow/lite/micro/kernels/other.h"\nTFLMRegistration Register_OTHER();\n',
     f"{KERNELS}/cmsis_nn/relu.cc": "TFLMRegistration Register_RELU() {\n}\n",
     "signal/micro/kernels/delay.cc": "tflite::TFLMRegistration* Register_DELAY() {\n}\n",
+    f"{KERNELS}/scale_kernel.cc": (
+        '#include "tensorflow/lite/micro/kernels/scale_kernel.h"\nTFLMRegistration Register_SCALE() {\n}\n'
+    ),
+    f"{KERNELS}/scale_kernel.h": "",
+    f"{KERNELS}/scale_common.cc": '#include "signal/src/beside.h"\n#include "../../../../../outside.h"\n',
+    f"{KERNELS}/scale.cc": "",
+    "signal/src/beside.h": '#include "bits.h"\n#include "../src/fft.h"\n',
+    "signal/src/bits.h": "",
+    "signal/src/bits_32.cc": "",
+    "bits.h": "",  # where an include is looked for when it is not beside the file
+    "bits.cc": "",
     "signal/src/fft.h": "",
     "signal/src/fft_float.cc": "",
     "signal/src/fft_int16.cc": "",
@@ -48,6 +59,7 @@ FILES = {
     "third_party_static/ruy/ruy/profiler.h": "",
     "third_party_static/ruy/ruy/profiler.cc": "",
 }
+REGISTRATIONS = {"Register_RELU", "Register_RELU6", "Register_FFT", "Register_DELAY", "Register_SCALE"}
 
 
 @pytest.fixture
@@ -68,7 +80,7 @@ def test_core_follows_includes_in_circles_and_leaves_the_apps_own_out(table: Sou
 
 
 def test_registrations_are_found_in_reference_kernels_alone(table: SourceTable) -> None:
-    assert set(table.kernels) == {"Register_RELU", "Register_RELU6", "Register_FFT", "Register_DELAY"}
+    assert set(table.kernels) == REGISTRATIONS
 
 
 def test_a_header_brings_its_source_and_its_common_source(table: SourceTable) -> None:
@@ -82,6 +94,20 @@ def test_a_header_brings_its_source_and_its_common_source(table: SourceTable) ->
 
 def test_a_header_without_source_brings_its_variants(table: SourceTable) -> None:
     assert table.kernels["Register_FFT"] == ("signal/src/fft_float.cc", "signal/src/fft_int16.cc", f"{KERNELS}/fft.cc")
+
+
+def test_a_kernel_header_brings_its_common_source_and_a_header_beside_it_goes_first(
+    checkout: Path, table: SourceTable
+) -> None:
+    (checkout.parent / "outside.h").touch()
+    (checkout.parent / "outside.cc").touch()
+    assert table.kernels["Register_SCALE"] == (
+        "signal/src/bits_32.cc",
+        "signal/src/fft_float.cc",
+        "signal/src/fft_int16.cc",
+        f"{KERNELS}/scale_common.cc",
+        f"{KERNELS}/scale_kernel.cc",
+    )
 
 
 def test_select_is_sorted_and_whole(table: SourceTable) -> None:
@@ -112,9 +138,7 @@ def test_the_shipped_table_is_as_dump_writes_it() -> None:
 def test_table_for(checkout: Path) -> None:
     assert table_for(None) == shipped_table()
     assert table_for(checkout, shipped_table().revision) == shipped_table()  # known already, nothing is read
-    assert table_for(checkout, "abc").kernels.keys() == {
-        "Register_RELU", "Register_RELU6", "Register_FFT", "Register_DELAY",
-    }  # fmt: skip
+    assert table_for(checkout, "abc").kernels.keys() == REGISTRATIONS
 
 
 def test_an_empty_checkout_ends_in_one_line(tmp_path: Path) -> None:

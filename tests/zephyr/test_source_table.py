@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import pytest
 
+from tflm_zephyr.cmsis_nn_tree import CmsisNnTree
 from tflm_zephyr.sources import TflmTree, shipped_table
 from tflm_zephyr.workspace import Workspace
 
 pytestmark = pytest.mark.zephyr
 
 
-def test_the_shipped_table_is_that_of_the_pinned_revision(workspace: Workspace) -> None:
-    shipped = shipped_table()
+@pytest.mark.parametrize("library", ["reference", "cmsis_nn"])
+def test_the_shipped_table_is_that_of_the_pinned_revision(workspace: Workspace, library: str) -> None:
+    shipped = shipped_table(library)
     if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
         pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
-    assert TflmTree(workspace.tflm_dir).table(shipped.revision) == shipped
-    for path in {*shipped.core, *(path for picks in shipped.kernels.values() for path in picks)}:
+    if library == "reference":
+        assert TflmTree(workspace.tflm_dir).table(shipped.revision) == shipped
+    else:
+        if workspace.cmsis_nn_dir is None:
+            pytest.skip("the workspace has no cmsis-nn")
+        functions = CmsisNnTree(workspace.cmsis_nn_dir)
+        assert TflmTree(workspace.tflm_dir, library).table(shipped.revision, functions) == shipped
+    for path in shipped.select(shipped.kernels):
         assert (workspace.tflm_dir / path).is_file()
