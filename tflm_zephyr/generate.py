@@ -136,7 +136,8 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
         else:
             notes.append(f"{model_config.label}: the self-test carries no reference")
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
-    selected = tflm.sources.select(_registrations(prepared))
+    # Zephyr's own library, "module", compiles every kernel that it has.
+    selected = tflm.sources.select(_registrations(prepared)) if config.tflm == "selected" else ()
     spec = AppSpec(
         name=name,
         models=tuple(models),

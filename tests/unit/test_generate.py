@@ -415,6 +415,16 @@ def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:
         tflm.sources.select(["Register_NONE"])
 
 
+def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: Tflm) -> None:
+    assert make(dense()).spec.tflm_sources
+    bare = replace(tflm, sources=replace(tflm.sources, kernels={}))
+    config = AppConfig((ModelConfig(tmp_path / "net0.tflite"),))
+    with pytest.raises(BuildError, match="Use --tflm module"):
+        generate(config, tmp_path / "app", bare)
+    spec = generate(replace(config, tflm="module"), tmp_path / "app", bare).spec
+    assert (spec.tflm_sources, spec.cmsis_nn_sources) == ((), ())
+
+
 def test_every_registration_that_the_resolver_names_has_sources(tflm: Tflm) -> None:
     lacking = []
     for call in tflm.operators.calls.values():
