@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which CMSIS-NN sources a kernel needs: the functions it names, those that they name, and so on.
 
-CMSIS-NN's names all begin with `arm_`, so a name in a source leads to the source that defines it; inline
-functions in its headers are followed likewise. Read in CMSIS-NN at revision
-e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; nothing here depends on it.
+The names of CMSIS-NN's functions all begin with `arm_`, those of its tables may be any; such a name in a source
+leads to the source that defines it, and inline functions in its headers are followed likewise.
+Read in CMSIS-NN at revision e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; nothing here depends on it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 INCLUDE_DIR = "Include"
 
-_NAME = re.compile(r"\barm_\w+")
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _FUNCTION = re.compile(r"^[A-Za-z_][\w \t*]*?\b(arm_\w+)\s*\([^;{]*\)\s*\{", re.M)
-_ARRAY = re.compile(r"^(?:static\s+)?const\s+\w+\s+(arm_\w+|\w+)\s*\[[^;]*?=\s*\{", re.M)
+_ARRAY = re.compile(r"^const\s+\w+\s+(\w+)\s*\[[^;]*?=\s*\{", re.M)
 _INLINE = re.compile(r"^__STATIC_(?:FORCE)?INLINE\b[^;{]*?\b(arm_\w+)\s*\(", re.M)
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
@@ -32,7 +32,7 @@ class CmsisNnTree:
         """The C sources (paths in the checkout, sorted) for all that `source` names."""
         found: set[str] = set()
         seen: set[str] = set()
-        todo = set(_NAME.findall(_text(source)))
+        todo = set(self._named(_text(source)))
         while todo:
             name = todo.pop()
             seen.add(name)
@@ -43,19 +43,28 @@ class CmsisNnTree:
             todo |= self._inline.get(name, frozenset()) - seen
         return tuple(sorted(found))
 
+    def _named(self, text: str) -> frozenset[str]:
+        """The functions and tables that `text` may name."""
+        return frozenset(name for name in _NAME.findall(text) if name.startswith("arm_") or name in self._tables)
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        paths = sorted((self._root / "Source").rglob("*.c"))
+        return {path.relative_to(self._root).as_posix(): _text(path) for path in paths}
+
+    @cached_property
+    def _tables(self) -> frozenset[str]:
+        return frozenset(name for text in self._texts.values() for name in _ARRAY.findall(text))
+
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
-        return {
-            path.relative_to(self._root).as_posix(): frozenset(_NAME.findall(_text(path)))
-            for path in sorted((self._root / "Source").rglob("*.c"))
-        }
+        return {path: self._named(text) for path, text in self._texts.items()}
 
     @cached_property
     def _defined(self) -> dict[str, str]:
         """Function or table -> the source that defines it."""
         defined: dict[str, str] = {}
-        for path in self._names:
-            text = _text(self._root / path)
+        for path, text in self._texts.items():
             for name in (*_FUNCTION.findall(text), *_ARRAY.findall(text), Path(path).stem):
                 defined.setdefault(name, path)
         return defined
@@ -69,7 +78,7 @@ class CmsisNnTree:
             starts = list(_INLINE.finditer(text))
             ends = [match.start() for match in starts[1:]]
             for match, end in zip(starts, [*ends, len(text)], strict=False):
-                bodies[match[1]] = frozenset(_NAME.findall(text[match.end() : end]))
+                bodies[match[1]] = self._named(text[match.end() : end])
         return bodies
 
 

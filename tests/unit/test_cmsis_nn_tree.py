@@ -18,10 +18,14 @@ FILES = {
     ),
     "Source/A/arm_conv.c": (
         "/* arm_commented */\n// arm_commented\n"
-        "arm_status arm_conv_wrapper(const int8_t *a,\n    int b)\n{\n    return arm_inline(*a) + arm_table[b];\n}\n"
+        "arm_status arm_conv_wrapper(const int8_t *a,\n    int b)\n{\n    return arm_inline(*a) + arm_table[b]"
+        " + sine_uint16[b] + local[b];\n}\n"
+        "static const int8_t local[1] = {0};\n"
     ),
     "Source/B/arm_below.c": "int32_t arm_below(int32_t a)\n{\n    return arm_conv_wrapper(0, a);\n}\n",  # a circle
     "Source/B/arm_tables.c": "const int16_t arm_table[2] = {\n    1, 2};\n",
+    "Source/B/arm_more_tables.c": "const uint16_t sine_uint16[2] = {\n    1, 2};\n",
+    "Source/B/arm_a.c": "static const int8_t local[1] = {1};\n",  # another's own
     "Source/B/arm_unwanted.c": "void arm_unwanted(void)\n{\n}\n",
     "Source/B/arm_commented.c": "void arm_commented(void)\n{\n}\n",
 }
@@ -38,7 +42,12 @@ def tree(tmp_path: Path) -> CmsisNnTree:
 def test_names_are_followed_through_functions_tables_and_inline_functions(tree: CmsisNnTree, tmp_path: Path) -> None:
     kernel = tmp_path / "conv.cc"
     kernel.write_text("TfLiteStatus Eval() { return arm_conv_wrapper(in, n); }  // arm_unwanted\n")
-    assert tree.closure(kernel) == ("Source/A/arm_conv.c", "Source/B/arm_below.c", "Source/B/arm_tables.c")
+    assert tree.closure(kernel) == (
+        "Source/A/arm_conv.c",
+        "Source/B/arm_below.c",
+        "Source/B/arm_more_tables.c",
+        "Source/B/arm_tables.c",
+    )
 
 
 def test_a_kernel_that_names_nothing_needs_nothing(tree: CmsisNnTree, tmp_path: Path) -> None:
