@@ -13,12 +13,12 @@ from types import MappingProxyType
 
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import cmsis_nn, reference
-from tflm_zephyr.kernels.library import CORES, UNKNOWN_PERSISTENT_BYTES, Core, KernelLibrary
+from tflm_zephyr.kernels.base import CORES, UNKNOWN_PERSISTENT_BYTES, Core, KernelLibrary
 from tflm_zephyr.operator_types import PINNED_REVISION
 
 __all__ = ["CORES", "REGISTRY", "UNKNOWN_PERSISTENT_BYTES", "Core", "KernelLibrary", "get", "host"]
 
-_BUILDERS = MappingProxyType({"cmsis_nn": cmsis_nn.library, "reference": reference.library})
+_BUILDERS = MappingProxyType({"cmsis_nn": cmsis_nn.build, "reference": reference.build})
 # Each library for a core without extensions, as get(name) gives it.
 REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: build(Core()) for name, build in _BUILDERS.items()})
 

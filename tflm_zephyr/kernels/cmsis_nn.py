@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tflm_zephyr.kernels import cmsis_nn_sizes as arm
 from tflm_zephyr.kernels import persistent as shared
 from tflm_zephyr.kernels import reference
-from tflm_zephyr.kernels.library import Core, KernelLibrary, Sizes
+from tflm_zephyr.kernels.base import Core, KernelLibrary, Sizes
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model_types import TensorType
 from tflm_zephyr.operators import shipped_table
@@ -20,7 +20,7 @@ from tflm_zephyr.operators import shipped_table
 _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 
-def library(core: Core) -> KernelLibrary:
+def build(core: Core) -> KernelLibrary:
     """The library for a core; sizes depend on its DSP and MVE extensions."""
     asks = _Kernels(core)
     scratch = {**reference.scratch_table(core), **asks.scratch()}

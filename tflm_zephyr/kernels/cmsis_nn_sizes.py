@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflm_zephyr.kernels.library import Core
+from tflm_zephyr.kernels.base import Core
 from tflm_zephyr.kernels.node import quotient
 
 _DEPTHWISE_BLOCK_MVE = 124  # CH_IN_BLOCK_MVE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tflm_zephyr.kernels.library import Sizes
+from tflm_zephyr.kernels.base import Sizes
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model_types import Tensor, TensorType
 

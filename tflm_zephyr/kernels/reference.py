@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tflm_zephyr.kernels.library import Core, KernelLibrary, Sizes
+from tflm_zephyr.kernels.base import Core, KernelLibrary, Sizes
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.persistent import REFERENCE_PERSISTENT
 from tflm_zephyr.model_types import TensorType
@@ -19,7 +19,7 @@ _INT = 4  # sizeof(int), sizeof(float) and sizeof(int32_t) on every target
 _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 
-def library(core: Core) -> KernelLibrary:
+def build(core: Core) -> KernelLibrary:
     """The reference kernels; of the core only the size of a pointer matters."""
     return KernelLibrary("reference", core, frozenset(shipped_table().calls), scratch_table(core), REFERENCE_PERSISTENT)
 
