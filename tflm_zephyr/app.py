@@ -147,11 +147,6 @@ class AppSpec:
         return tuple(board.name for board in self.boards if not board.twister)
 
     @property
-    def qemu_boards(self) -> tuple[str, ...]:
-        """Boards that `tflm-zephyr run` emulates."""
-        return tuple(board.name for board in self.boards if board.qemu is not None)
-
-    @property
     def emulated(self) -> bool:
         """Whether every board is emulated."""
         return bool(self.boards) and all(board.qemu is not None for board in self.boards)

@@ -12,7 +12,7 @@ from tflm_zephyr import appfile
 from tflm_zephyr.app import ModelSpec
 from tflm_zephyr.app_files import AppManifest, load_manifest
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.dataset import Accuracy, Deviation, deviate, load_dataset, quantise, score
+from tflm_zephyr.dataset import Accuracy, Deviation, deviation_host, evaluate_host, load_dataset
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
@@ -47,9 +47,8 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:
-    model, dataset = parse_model(spec.data), load_dataset(path)
-    runs = run_many(spec.data, quantise(model, dataset)).runs
-    return score(model, dataset, runs) if dataset.has_classes else deviate(model, dataset, runs)
+    dataset = load_dataset(path)
+    return (evaluate_host if dataset.has_classes else deviation_host)(spec.data, dataset)
 
 
 def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
