@@ -110,7 +110,8 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
     """Run `inputs` (default: `runs` seeded ones) through LiteRT's reference kernels and through TFLM on the host.
 
     A device runs TFLM, and the two engines do not round alike everywhere: outputs of FULLY_CONNECTED on
-    int8 now and then differ by one, as LiteRT's reference kernel (2.3.0) rounds once and TFLM's twice. So, where both are installed, seeded inputs are those of the first seeds on
+    int8 now and then differ by one, as LiteRT's reference kernel (2.3.0) rounds once and TFLM's
+    twice. So, where both are installed, seeded inputs are those of the first seeds on
     which both give the same bytes, SPARE_SEEDS more being tried where the first ones do not. Where too few are, and
     for given inputs, TFLM's bytes are the golden ones of each run on which they differ, and a note says how far
     LiteRT's are off. An engine that is not installed, refuses the model (LiteRT: custom operators) or crashes
