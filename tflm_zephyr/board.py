@@ -49,7 +49,8 @@ class Board:
     """A Zephyr board target.
 
     `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows. `files` are the
-    Kconfig fragment and devicetree overlay that go into the app's boards/ folder, by file name.
+    Kconfig fragment and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are
+    Kconfig symbols of what the core has and Zephyr does not say.
     """
 
     name: str
@@ -61,6 +62,12 @@ class Board:
     qemu: QemuSpec | None = None
     serial: Serial = Serial()
     files: Mapping[str, str] | None = None
+    selects: tuple[str, ...] = ()
+
+    @property
+    def kconfig(self) -> str:
+        """Zephyr's Kconfig symbol of the board target: "BOARD_MPS2_AN521_CPU0"."""
+        return f"BOARD_{self.file_stem.upper()}"
 
     @property
     def file_stem(self) -> str:
@@ -122,6 +129,7 @@ def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
             for path in sorted(folder.iterdir())
             if path.suffix in (".conf", ".overlay")
         },
+        selects=tuple(raw.get("selects", ())),
     )
 
 

@@ -323,6 +323,21 @@ def test_board_files_go_into_boards() -> None:
     assert render(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
 
 
+def test_what_zephyr_does_not_say_of_a_core_is_selected_for_its_board_alone() -> None:
+    assert "if BOARD_" not in render(app())["Kconfig"].decode()
+    kconfig = render(app(boards=(load_board("mps2/an385"), load_board("mps2/an521/cpu0"))))["Kconfig"].decode()
+    block = kconfig.split("if BOARD_MPS2_AN521_CPU0\n")[1].split("\nendif\n")[0]
+    assert "select ARMV8_M_DSP\n" in block and "select CPU_HAS_FPU\n" in block
+    assert 'default "-global sse-200.CPU0_DSP=on -global sse-200.CPU0_FPU=on"' in block
+    assert kconfig.count("\nif BOARD_") == 1
+
+
+def test_the_fpu_is_on_where_there_is_one() -> None:
+    """An option is defined under its own condition: otherwise Kconfig would offer it everywhere."""
+    kconfig = render(app())["Kconfig"].decode()
+    assert "config FPU\n\tbool\n\tdepends on CPU_HAS_FPU\n\tdefault y\n" in kconfig
+
+
 def test_zephyrs_own_library_is_taken_for_module() -> None:
     files = render(app(tflm="module", kernels="cmsis_nn"))
     conf = files["prj.conf"].decode()

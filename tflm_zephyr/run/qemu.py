@@ -10,9 +10,6 @@ from pathlib import Path
 
 from tflm_zephyr.board import QemuSpec
 
-# The full core of the MPS2+ AN521's CPU0; without them QEMU gives it neither DSP instructions nor an FPU.
-AN521_FULL_CORE = ("-global", "sse-200.CPU0_DSP=on", "-global", "sse-200.CPU0_FPU=on")
-
 # exec()s its arguments as a process that the kernel kills when the parent ends, however that ends: argv[1] is
 # the parent's id, and a parent that is gone already has left this process to another. Linux only; elsewhere
 # the program just runs. The parent is the thread that starts it.

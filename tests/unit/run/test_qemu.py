@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tflm_zephyr import process
-from tflm_zephyr.board import QemuSpec
-from tflm_zephyr.run.qemu import AN521_FULL_CORE, leashed, qemu_argv
+from tflm_zephyr.board import QemuSpec, load_board
+from tflm_zephyr.run.qemu import leashed, qemu_argv
 
 SPEC = QemuSpec("mps2-an385", "cortex-m3")
 
@@ -30,7 +30,8 @@ def test_argv_exactly() -> None:
 
 
 def test_extra_arguments_and_no_icount() -> None:
-    spec = QemuSpec("mps2-an521", "cortex-m33", AN521_FULL_CORE)
+    spec = load_board("mps2/an521/cpu0").qemu
+    assert spec is not None
     argv = qemu_argv(spec, Path("x"), icount=False, binary="/q")
     assert argv[0] == "/q"
     assert "-icount" not in argv
