@@ -85,5 +85,6 @@ target_include_directories(tflm SYSTEM PUBLIC
 )
 # As TFLM's own Makefile has it: no heap, smaller tensor structs; in a release no messages and no asserts.
 target_compile_definitions(tflm PUBLIC TF_LITE_STATIC_MEMORY TF_LITE_STRIP_ERROR_STRINGS NDEBUG)
-target_compile_options(tflm PRIVATE -w)
+# Guards of function-local statics would bring the whole of C++ exceptions into an app with a signal kernel.
+target_compile_options(tflm PRIVATE -w -fno-threadsafe-statics)
 target_link_libraries(tflm PRIVATE zephyr_interface)
