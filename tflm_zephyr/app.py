@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
@@ -116,6 +116,9 @@ class ModelSpec:
 class AppSpec:
     """All that the templates need.
 
+    `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
+    has TFLM's sources by library.
+
     `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
     the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts.
     """
@@ -123,10 +126,10 @@ class AppSpec:
     name: str
     models: tuple[ModelSpec, ...]
     boards: tuple[Board, ...]
-    kernels: str
+    kernels: tuple[str, ...]
     tflm: str
     tflm_revision: str
-    tflm_sources: tuple[str, ...]
+    tflm_sources: Mapping[str, tuple[str, ...]]
     tflm_include_dirs: tuple[str, ...]
     zephyr_version: str
     west_modules: tuple[str, ...]
@@ -135,6 +138,26 @@ class AppSpec:
     cmsis_nn_sources: tuple[str, ...] = ()
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()
+
+    @property
+    def cmsis_nn(self) -> bool:
+        """Whether the app is built with CMSIS-NN's kernels, on Cortex-M at least."""
+        return "cmsis_nn" in self.kernels
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the build decides which kernels it takes."""
+        return len(self.kernels) > 1
+
+    @property
+    def shared_sources(self) -> tuple[str, ...]:
+        """TFLM's sources that every library of the app has, sorted."""
+        lists = list(self.tflm_sources.values())
+        return tuple(sorted(set(lists[0]).intersection(*lists[1:]))) if lists else ()
+
+    def own_sources(self, library: str) -> tuple[str, ...]:
+        """TFLM's sources that `library` has beside the shared ones, sorted."""
+        return tuple(sorted(set(self.tflm_sources.get(library, ())) - set(self.shared_sources)))
 
     @property
     def twister_boards(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 
 name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
-kernels: reference                 # or cmsis_nn
+kernels: auto                      # CMSIS-NN on Cortex-M, else reference; or reference, or cmsis_nn
 tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
 main_stack_bytes: 4096
 debug: false                       # true keeps TFLM's messages and asserts
@@ -32,7 +32,7 @@ import yaml
 from tflm_zephyr.errors import AppError
 
 NAME = "app.yaml"
-KERNELS = ("reference", "cmsis_nn")
+KERNELS = ("auto", "reference", "cmsis_nn")
 TFLM = ("selected", "module")
 PLANS = ("packed", "online")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -75,7 +75,7 @@ class AppConfig:
     models: tuple[ModelConfig, ...]
     name: str = ""
     boards: tuple[str, ...] = DEFAULT_BOARDS
-    kernels: str = "reference"
+    kernels: str = "auto"
     tflm: str = "selected"
     main_stack_bytes: int = 4096
     debug: bool = False

@@ -50,7 +50,8 @@ class Board:
 
     `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows. `files` are the
     Kconfig fragment and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are
-    Kconfig symbols of what the core has and Zephyr does not say.
+    Kconfig symbols of what the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a
+    board that is not described here, where a workspace tells it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Board:
     serial: Serial = Serial()
     files: Mapping[str, str] | None = None
     selects: tuple[str, ...] = ()
+    arch: str = ""
 
     @property
     def kconfig(self) -> str:
@@ -78,6 +80,13 @@ class Board:
     def known(self) -> bool:
         """Whether boards/ describes it."""
         return bool(self.description)
+
+    @property
+    def cortex_m(self) -> bool | None:
+        """Whether its core is a Cortex-M; None where only a build can tell."""
+        if self.core:
+            return self.core.startswith("cortex-m")
+        return None if self.arch in ("", "arm") else False
 
 
 def stem_of(name: str) -> str:

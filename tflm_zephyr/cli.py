@@ -102,7 +102,11 @@ def _generate(commands: _Commands) -> None:
         help="a board target; may be repeated (default: nrf9160dk/nrf9160/ns and mps2/an385)",
     )
     parser.add_argument("--name", help="the app's name (default: its folder's)")
-    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), help="kernel library (default: reference)")
+    parser.add_argument(
+        "--kernels",
+        choices=("auto", "reference", "cmsis_nn"),
+        help="kernel library (default: auto, which is CMSIS-NN on Cortex-M and TFLM's reference kernels elsewhere)",
+    )
     parser.add_argument(
         "--tflm",
         choices=("selected", "module"),

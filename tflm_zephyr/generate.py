@@ -26,9 +26,10 @@ from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
-from tflm_zephyr.kernels import CORES, KernelLibrary
-from tflm_zephyr.kernels import get as get_kernels
-from tflm_zephyr.memory import HeadPlan, arena_size, plan_head
+from tflm_zephyr.heads import Need, needs
+from tflm_zephyr.kernel_choice import choose, kernel_libraries
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, Tensor, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
@@ -48,22 +49,27 @@ _TFLITE_TYPES = {
 
 @dataclass(frozen=True)
 class Tflm:
-    """The TFLM that an app is generated for: its op resolver's calls and its sources."""
+    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library."""
 
     operators: operators.OperatorTable
-    sources: sources.SourceTable
+    sources: Mapping[str, sources.SourceTable]
     revision: str
 
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """A model, checked and planned; `data` is what the app compiles in."""
+    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs."""
 
     config: ModelConfig
     model: Model
     resolver: operators.ResolverSpec
-    head: HeadPlan
+    needs: tuple[Need, ...]
     data: bytes
+
+    @property
+    def head(self) -> HeadPlan:
+        """That of the kernels that need the largest arena."""
+        return self.needs[0].head
 
     @property
     def planned(self) -> bool:
@@ -83,50 +89,70 @@ class Generated:
 
 
 def tflm_of(
-    tflm_dir: Path | None, revision: str = "", kernels: str = "reference", library_dir: Path | None = None
+    tflm_dir: Path | None,
+    revision: str = "",
+    libraries: Iterable[str] = ("cmsis_nn", "reference"),
+    library_dir: Path | None = None,
 ) -> Tflm:
     """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None.
 
-    `kernels` names the kernel library, `library_dir` the checkout of CMSIS-NN.
+    `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN.
     """
-    table = sources.table_for(tflm_dir, revision, kernels, library_dir)
-    return Tflm(operators.table_for(tflm_dir, table.revision), table, table.revision)
+    tables = {name: sources.table_for(tflm_dir, revision, name, library_dir) for name in libraries}
+    found = next(iter(tables.values())).revision
+    return Tflm(operators.table_for(tflm_dir, found), tables, found)
 
 
-def prepare(config: ModelConfig, tflm: Tflm, library: KernelLibrary) -> PreparedModel:
+def prepare(
+    config: ModelConfig, tflm: Tflm, libraries: Sequence[KernelLibrary], sizes: StructSizes = CORTEX_M
+) -> PreparedModel:
     """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
     model = load_model(config.model)
     _check_interface(model)
     declared = frozenset(item.name for item in config.custom_operators)
     operators.check_types(model, declared, revision=tflm.revision)
-    library = library.without(declared)
-    head = plan_head(model, library, offline="auto" if config.plan == "packed" else "never")
+    found = needs(
+        model,
+        [library.without(declared) for library in libraries],
+        offline="auto" if config.plan == "packed" else "never",
+        sizes=sizes,
+    )
+    head = found[0].head
     resolver = operators.resolve(head.graph, tflm.operators, tuple(map(_custom_operator, config.custom_operators)))
-    return PreparedModel(config, model, resolver, head, planned(model, head.offsets))
+    return PreparedModel(config, model, resolver, found, planned(model, head.offsets))
 
 
-def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = False) -> Generated:
+def generate(
+    config: AppConfig, app: Path, tflm: Tflm, *, boards: Sequence[Board] = (), keep_golden: bool = False
+) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
+    `boards`: those of `config` with what a workspace knows of them; otherwise what is known without one.
     `keep_golden`: with the golden runs that are there, whichever engines made them.
     """
     name = identifier(config.name or app.resolve().name)
-    boards = tuple(load_board(board) for board in dict.fromkeys(config.boards))
+    boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    library = _library(config, boards, tflm.revision)
+    choice = choose(config.kernels, boards, tflm.sources)
+    libraries = kernel_libraries(
+        choice.names,
+        boards,
+        transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
+        revision=tflm.revision,
+    )
     sizes = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
-    notes: list[str] = []
+    notes: list[str] = [*choice.notes]
     kept: dict[str, bytes] = {}
     for model_config in config.models:
-        item = prepare(model_config, tflm, library)
+        item = prepare(model_config, tflm, libraries, sizes)
         golden = golden_runs(item.model, model_config, app, keep=keep_golden)
         prepared.append(item)
-        models.append(_model_spec(item, library, golden, sizes))
+        models.append(_model_spec(item, golden, sizes))
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
-        need = arena_size(item.head, library, sizes=sizes).bytes
+        need = item.needs[0].arena.bytes
         if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:
             notes.append(f"{model_config.label}: {model_config.arena} bytes are too few; the estimate is {need}")
         if golden.warning:
@@ -137,16 +163,17 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
             notes.append(f"{model_config.label}: the self-test carries no reference")
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     # Zephyr's own library, "module", compiles every kernel that it has.
-    selected = tflm.sources.select(_registrations(prepared)) if config.tflm == "selected" else ()
+    tables = [(name, tflm.sources[name]) for name in choice.names if config.tflm == "selected"]
+    selected = {name: table.select(_registrations(prepared)) for name, table in tables}
     spec = AppSpec(
         name=name,
         models=tuple(models),
         boards=boards,
-        kernels=config.kernels,
+        kernels=choice.names,
         tflm=config.tflm,
         tflm_revision=tflm.revision,
         tflm_sources=selected,
-        cmsis_nn_sources=tflm.sources.select_functions(selected),
+        cmsis_nn_sources=tuple(path for name, table in tables for path in table.select_functions(selected[name])),
         tflm_include_dirs=sources.INCLUDE_DIRS,
         zephyr_version=ZEPHYR_VERSION,
         west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
@@ -160,7 +187,7 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
         name=name,
         zephyr_version=ZEPHYR_VERSION,
         tflm_revision=tflm.revision,
-        kernels=config.kernels,
+        kernels=choice.label,
         boards=tuple(board.name for board in boards),
         models={model.ident: model.sha256 for model in models},
         scales={
@@ -171,21 +198,11 @@ def generate(config: AppConfig, app: Path, tflm: Tflm, *, keep_golden: bool = Fa
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
 
 
-def _library(config: AppConfig, boards: Sequence[Board], revision: str) -> KernelLibrary:
-    """The kernels of the app: for CMSIS-NN those of the board whose core asks for the most scratch."""
-    cores = [CORES[board.core] for board in boards if board.core in CORES]
-    return get_kernels(
-        config.kernels,
-        dsp=any(core.dsp for core in cores),
-        mve=any(core.mve for core in cores),
-        transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
-        revision=revision,
-    )
-
-
-def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns, sizes: StructSizes) -> ModelSpec:
+def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes) -> ModelSpec:
     main = item.model.main
-    arena = arena_size(item.head, library, given=item.config.arena, sizes=sizes)
+    arena = arena_size(item.head, item.needs[0].library, given=item.config.arena, sizes=sizes)
+    libraries = {need.library.name for need in item.needs}
+    which = f" ({item.needs[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
     return ModelSpec(
         name=item.config.label,
         ident=identifier(item.config.label),
@@ -195,7 +212,7 @@ def _model_spec(item: PreparedModel, library: KernelLibrary, golden: GoldenRuns,
         inputs=tuple(_tensor_spec(main.tensors[i]) for i in main.inputs),
         outputs=tuple(_tensor_spec(main.tensors[i]) for i in main.outputs),
         resolver=ResolverSpec(tuple(CallSpec(_expression(call)) for call in item.resolver.calls)),
-        arena=ArenaSpec(arena.bytes, arena.source, arena.note),
+        arena=ArenaSpec(arena.bytes, arena.source, f"{arena.note}{which}"),
         golden=golden.runs,
         golden_source=golden.source,
         resource_variables=item.head.graph.resource_variables,

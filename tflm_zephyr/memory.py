@@ -25,7 +25,16 @@ from tflm_zephyr.plan.search import pack
 from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
 from tflm_zephyr.tail import TailEstimate, estimate_tail
 
-__all__ = ["ArenaSize", "HeadPlan", "TailEstimate", "arena_size", "estimate_tail", "given_plan", "plan_head"]
+__all__ = [
+    "ArenaSize",
+    "HeadPlan",
+    "TailEstimate",
+    "arena_size",
+    "estimate_tail",
+    "given_plan",
+    "plan_head",
+    "with_offsets",
+]
 
 OFFLINE = ("auto", "always", "never")
 SEARCH_WORK = 60_000_000
@@ -143,6 +152,21 @@ def plan_head(
         unknown=unknown,
         variables_planned=plan_variables,
     )
+
+
+def with_offsets(
+    head: HeadPlan, model: Model, library: KernelLibrary, offsets: tuple[int, ...] | None
+) -> HeadPlan | None:
+    """`head` (planned without options) with other metadata `offsets`, None for TFLM's own placing.
+
+    The result is None when they do not hold.
+    """
+    requests = requests_of(model, library, head.graph)
+    given = [
+        None if offsets is None or row is None or offsets[row] == ONLINE else offsets[row] for row in requests.rows
+    ]
+    plan = _played(requests, head.problem, given)
+    return None if plan is None else replace(head, plan=plan, offsets=offsets)
 
 
 def given_plan(model: Model, library: KernelLibrary) -> Plan | None:

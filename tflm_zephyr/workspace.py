@@ -15,6 +15,8 @@ from tflm_zephyr.errors import BuildError
 _SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR_BASE"
 _OPTIONAL = "Run `west config manifest.group-filter -- +optional && west update`"
 _VERSION_LINE = re.compile(r"^(\w+)\s*=\s*(\S*)\s*$", re.MULTILINE)
+_YAML_LINE = re.compile(r"^(\w+):[ \t]*[\"']?([\w/@.-]+)[\"']?[ \t]*$", re.MULTILINE)
+_REVISION_OF_BOARD = re.compile(r"@[^/]*")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 
@@ -40,13 +42,28 @@ class Workspace:
 
     def knows_board(self, board: str) -> bool:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
+        return bool(self._board_folders(board))
+
+    def arch_of(self, board: str) -> str:
+        """Zephyr's name of the architecture of the target `board`, as twister has it; "" where that is not sure."""
+        target = f"{_REVISION_OF_BOARD.sub('', board)}/"
+        found: set[str] = set()
+        for path in (path for folder in self._board_folders(board) for path in folder.glob("*.yaml")):
+            told = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
+            name = f"{_REVISION_OF_BOARD.sub('', told.get('identifier', ''))}/"
+            if name.startswith(target) or target.startswith(name):  # either may leave the SoC out
+                found.add(told.get("arch", ""))
+        return found.pop() if len(found) == 1 else ""
+
+    def _board_folders(self, board: str) -> tuple[Path, ...]:
         name = re.escape(re.split(r"[@/]", board)[0])
         described = re.compile(rf"^\s*(?:-\s+)?name:\s*[\"']?{name}[\"']?\s*$", re.MULTILINE)
         roots = [self.zephyr_base, *self.modules.values(), *map(Path, filter(None, [os.environ.get("BOARD_ROOT")]))]
-        return any(
-            described.search(path.read_text(encoding="utf-8", errors="replace"))
+        return tuple(
+            path.parent
             for root in roots
-            for path in root.glob("boards/*/*/board.yml")
+            for path in sorted(root.glob("boards/*/*/board.yml"))
+            if described.search(path.read_text(encoding="utf-8", errors="replace"))
         )
 
     def missing(self, board: str, kernels: str = "reference") -> tuple[str, ...]:

@@ -91,10 +91,10 @@ def app(*models: ModelSpec, **changes: object) -> AppSpec:
         name="app",
         models=models or (model(),),
         boards=(load_board("nrf9160dk/nrf9160/ns"), load_board("mps2/an385")),
-        kernels="reference",
+        kernels=("reference",),
         tflm="selected",
         tflm_revision="8d404de73acf7687831e16d88e86e4f73cfddf8e",
-        tflm_sources=("tensorflow/lite/micro/micro_interpreter.cc",),
+        tflm_sources={"reference": ("tensorflow/lite/micro/micro_interpreter.cc",)},
         tflm_include_dirs=(".",),
         zephyr_version="4.1.0",
         west_modules=("cmsis", "tflite-micro"),
@@ -124,6 +124,7 @@ def own_sources(spec: AppSpec) -> list[str]:
 
 DEFINES = (
     '-DCONFIG_BOARD_TARGET="mps2/an385"',
+    '-DTFLM_KERNELS="reference"',
     '-DTFLM_REVISION="8d404de73acf7687831e16d88e86e4f73cfddf8e"',
     "-DCONFIG_TFLM_APP_REPEAT_SECONDS=0",
 )
@@ -339,7 +340,7 @@ def test_the_fpu_is_on_where_there_is_one() -> None:
 
 
 def test_zephyrs_own_library_is_taken_for_module() -> None:
-    files = render(app(tflm="module", kernels="cmsis_nn"))
+    files = render(app(tflm="module", kernels=("cmsis_nn",)))
     conf = files["prj.conf"].decode()
     assert "CONFIG_TENSORFLOW_LITE_MICRO=y\nCONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in conf
     assert "add_library(tflm" not in files["cmake/tflm.cmake"].decode()

@@ -146,7 +146,7 @@ BAD = {
     "runs -1": (f"models: [{{{M}, runs: -1}}]", r"runs wants a positive number"),
     "plan": (f"models: [{{{M}, plan: best}}]", r"plan wants packed or online"),
     "plan a list": (f"models: [{{{M}, plan: [packed]}}]", r"plan wants packed or online"),
-    "kernels": ("models: [a]\nkernels: fast", "kernels wants reference or cmsis_nn"),
+    "kernels": ("models: [a]\nkernels: fast", "kernels wants auto or reference or cmsis_nn"),
     "tflm": ("models: [a]\ntflm: 3", "tflm wants selected or module"),
     "boards a mapping": ("models: [a]\nboards: {a: b}", "boards wants a list of texts"),
     "boards of numbers": ("models: [a]\nboards: [1]", "boards wants a list of texts"),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tflm_zephyr import resources
-from tflm_zephyr.board import known_boards, load_board, stem_of
+from tflm_zephyr.board import Board, known_boards, load_board, stem_of
 from tflm_zephyr.errors import BoardError
 from tflm_zephyr.kernels import CORES
 
@@ -122,3 +122,22 @@ def test_data_folders_are_found_in_a_wheel_first(tmp_path: Path, monkeypatch: py
     assert resources.data_dir("boards") == tmp_path / "site" / "boards"
     (package / "_data" / "boards").mkdir(parents=True)
     assert resources.data_dir("boards") == package / "_data" / "boards"
+
+
+@pytest.mark.parametrize(
+    ("board", "is_one"),
+    [
+        (load_board("mps2/an385"), True),
+        (Board("x", core="cortex-a53"), False),
+        (Board("x"), None),
+        (Board("x", arch="arm"), None),
+        (Board("x", arch="riscv"), False),
+        (Board("x", arch="arm64"), False),
+    ],
+)
+def test_cortex_m(board: Board, is_one: bool | None) -> None:
+    assert board.cortex_m is is_one
+
+
+def test_kconfig_symbol() -> None:
+    assert load_board("nrf9160dk@0.14.0/nrf9160/ns").kconfig == "BOARD_NRF9160DK_NRF9160_NS"

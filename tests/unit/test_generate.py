@@ -20,6 +20,7 @@ from tests.zephyr.models import dense_chain
 from tflm_zephyr import app_files, appfile
 from tflm_zephyr.app import AppSpec, ModelSpec, identifier, render
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.generate import Generated, Tflm, generate, tflm_of
 from tflm_zephyr.memory import given_plan
@@ -121,8 +122,9 @@ def test_a_dense_model(make: Make) -> None:
         "int8_t", "kTfLiteInt8", (1, 4), 4, 0.5, -1,
     )  # fmt: skip
     assert (y.elements, y.scale) == (8, 0.5)
-    assert "tensorflow/lite/micro/kernels/fully_connected.cc" in made.spec.tflm_sources
-    assert not any(path.endswith("/conv.cc") for path in made.spec.tflm_sources)
+    (chosen,) = made.spec.tflm_sources.values()
+    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in chosen
+    assert not any(path.endswith("/conv.cc") for path in chosen)
     assert "kInput0Scale = 0.5f" in source(made, "src/models/net0.hpp")
     assert made.manifest.scales == {"net0": [(0.5, 0)]}
 
@@ -286,7 +288,7 @@ def test_two_models_in_one_app(make: Make) -> None:
     made = make(dense(), unary("RELU"))
     assert [calls(model) for model in made.spec.models] == [["AddFullyConnected()"], ["AddRelu()"]]
     assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
-    kernels = {Path(path).name for path in made.spec.tflm_sources}
+    kernels = {Path(path).name for path in made.spec.tflm_sources["cmsis_nn"]}
     assert {"fully_connected.cc", "activations.cc"} <= kernels
     main = source(made, "src/main.cpp")
     assert '"net0",' in main and '"net1",' in main
@@ -403,35 +405,117 @@ def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tfl
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense_chain([8, 4]))
     config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn")
-    spec = generate(config, tmp_path / "app", tflm_of(None, kernels="cmsis_nn")).spec
-    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources
+    spec = generate(config, tmp_path / "app", tflm).spec
+    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources["cmsis_nn"]
     assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.cmsis_nn_sources
     made = generate(replace(config, tflm="module"), tmp_path / "app", tflm)
     assert "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in source(made, "prj.conf")
 
 
+def config_for(tmp_path: Path, *boards: str, kernels: str = "auto", tflm: str = "selected") -> AppConfig:
+    model = tmp_path / "dense.tflite"
+    model.write_bytes(dense_chain([8, 4]))
+    return AppConfig((ModelConfig(model),), boards=boards, kernels=kernels, tflm=tflm)
+
+
+def boards_of(config: AppConfig, **arches: str) -> list[Board]:
+    """The config's boards, with architectures that a workspace would tell."""
+    return [replace(load_board(name), arch=arches.get(name, "")) for name in config.boards]
+
+
+@pytest.mark.parametrize(
+    ("boards", "names"),
+    [
+        (("mps2/an385", "nrf9160dk/nrf9160/ns"), ("cmsis_nn",)),
+        (("qemu_riscv32",), ("reference",)),
+        (("mps2/an385", "qemu_riscv32"), ("cmsis_nn", "reference")),
+        (("some_arm_board",), ("cmsis_nn", "reference")),
+        (("nobody_knows",), ("cmsis_nn", "reference")),
+    ],
+)
+@pytest.mark.usefixtures("fixed_reference")
+def test_kernels_by_board(tmp_path: Path, tflm: Tflm, boards: tuple[str, ...], names: tuple[str, ...]) -> None:
+    config = config_for(tmp_path, *boards)
+    made = generate(
+        config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv", some_arm_board="arm")
+    )
+    assert made.spec.kernels == names
+    assert made.manifest.kernels == (names[0] if len(names) == 1 else "auto")
+    cmake, kconfig = source(made, "cmake/tflm.cmake"), source(made, "Kconfig")
+    assert ("kernels/cmsis_nn/fully_connected.cc" in cmake) == ("cmsis_nn" in names)
+    assert ("kernels/fully_connected.cc" in cmake) == ("reference" in names)
+    assert ("config TFLM_APP_CMSIS_NN\n" in kconfig) == ("if(CONFIG_TFLM_APP_CMSIS_NN)" in cmake) == (len(names) == 2)
+    assert ("add_library(cmsis_nn" in cmake) == ("cmsis_nn" in names)
+    assert len(re.findall(r"^ *if\(", cmake, re.M)) == len(re.findall(r"^ *endif\(", cmake, re.M))
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: Tflm) -> None:
+    spec = generate(config_for(tmp_path, "nobody_knows"), tmp_path / "app", tflm).spec
+    for name in spec.kernels:
+        assert sorted((*spec.shared_sources, *spec.own_sources(name))) == list(spec.tflm_sources[name])
+    assert not set(spec.own_sources("cmsis_nn")) & set(spec.own_sources("reference"))
+    assert all("/cmsis_nn/" in path for path in spec.own_sources("cmsis_nn"))
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_reference_kernels_on_request(tmp_path: Path, tflm: Tflm) -> None:
+    made = generate(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", tflm)
+    assert made.spec.kernels == ("reference",) and made.spec.cmsis_nn_sources == ()
+    assert "CMSIS_NN" not in source(made, "cmake/tflm.cmake").upper().replace("-", "_")
+
+
+def test_cmsis_nn_on_a_core_that_is_none_of_its_own(tmp_path: Path, tflm: Tflm) -> None:
+    config = config_for(tmp_path, "mps2/an385", "qemu_riscv32", kernels="cmsis_nn")
+    with pytest.raises(AppError, match=r"^qemu_riscv32: .*Cortex-M.*riscv.*--kernels auto"):
+        generate(config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv"))
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: Tflm) -> None:
+    bare = replace(tflm, sources={"reference": tflm.sources["reference"]})
+    made = generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare)
+    assert made.spec.kernels == ("reference",)
+    assert any("no cmsis-nn module" in note and "west update" in note for note in made.notes)
+    assert generate(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", bare).notes == ()
+    with pytest.raises(AppError, match="no cmsis-nn module"):
+        generate(config_for(tmp_path, "mps2/an385", kernels="cmsis_nn"), tmp_path / "app", bare)
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path, tflm: Tflm) -> None:
+    option = "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS"
+    sure = generate(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm)
+    assert f"CONFIG_{option}=y" in source(sure, "prj.conf") and option not in source(sure, "Kconfig")
+    both = generate(config_for(tmp_path, "nobody_knows", tflm="module"), tmp_path / "app", tflm)
+    assert option not in source(both, "prj.conf")
+    assert f"config {option}\n\tbool\n\tdepends on CPU_CORTEX_M && " in source(both, "Kconfig")
+
+
 def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:
-    with pytest.raises(BuildError, match=r"no kernel source defines Register_NONE\(\)"):
-        tflm.sources.select(["Register_NONE"])
+    for table in tflm.sources.values():
+        with pytest.raises(BuildError, match=r"no kernel source defines Register_NONE\(\)"):
+            table.select(["Register_NONE"])
 
 
 def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: Tflm) -> None:
     assert make(dense()).spec.tflm_sources
-    bare = replace(tflm, sources=replace(tflm.sources, kernels={}))
+    bare = replace(tflm, sources={name: replace(table, kernels={}) for name, table in tflm.sources.items()})
     config = AppConfig((ModelConfig(tmp_path / "net0.tflite"),))
     with pytest.raises(BuildError, match="Use --tflm module"):
         generate(config, tmp_path / "app", bare)
     spec = generate(replace(config, tflm="module"), tmp_path / "app", bare).spec
-    assert (spec.tflm_sources, spec.cmsis_nn_sources) == ((), ())
+    assert (spec.tflm_sources, spec.cmsis_nn_sources) == ({}, ())
 
 
 def test_every_registration_that_the_resolver_names_has_sources(tflm: Tflm) -> None:
     lacking = []
     for call in tflm.operators.calls.values():
-        try:
-            tflm.sources.select([call.register])
-        except BuildError:
-            lacking.append(call.key)
+        for table in tflm.sources.values():
+            try:
+                table.select([call.register])
+            except BuildError:
+                lacking.append(call.key)
     assert lacking == []
 
 

@@ -51,6 +51,43 @@ def test_the_current_folder_comes_before_the_app(topdir: Path, tmp_path: Path) -
     assert (found.topdir, found.zephyr_version) == (tmp_path / "other", "4.2.1-rc2")
 
 
+BOARDS = {
+    "one": ("identifier: one\narch: arm\n",),
+    "two": ("identifier: two/a53\narch: arm64\n", "identifier: two/m7\narch: arm\n"),
+    "quoted": ("identifier: 'quoted/soc'\narch: \"riscv\"  \n",),
+    "mute": (),
+}
+
+
+@pytest.mark.parametrize(
+    ("board", "arch"),
+    [
+        ("one", "arm"),
+        ("one/soc", "arm"),
+        ("one@1.0/soc", "arm"),
+        ("two/m7", "arm"),
+        ("two/m7/ns", "arm"),
+        ("two/a53", "arm64"),
+        ("two", ""),  # either
+        ("two/m", ""),
+        ("quoted", "riscv"),
+        ("mute", ""),
+        ("on", ""),
+        ("nobody", ""),
+    ],
+)
+def test_architecture_of_a_board(topdir: Path, board: str, arch: str) -> None:
+    for name, texts in BOARDS.items():
+        folder = topdir / "zephyr" / "boards" / "maker" / name
+        folder.mkdir(parents=True)
+        (folder / "board.yml").write_text(f"board:\n  name: {name}\n")
+        for number, text in enumerate(texts):
+            (folder / f"{name}_{number}.yaml").write_text(text)
+    found = find_workspace(topdir, environ={})
+    assert found.arch_of(board) == arch
+    assert found.knows_board(board) == (board.split("@")[0].split("/")[0] in BOARDS)
+
+
 def test_none(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         find_workspace(cwd=tmp_path, environ={})

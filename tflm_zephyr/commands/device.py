@@ -29,7 +29,7 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     manifest = load_manifest(args.app)
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
-    workspace.require(board.name, manifest.kernels)
+    workspace.require(board.name, _kernels(manifest, board))
     recorded = build.Recorded(manifest.zephyr_version, manifest.tflm_revision)
     for difference in build.check_revisions(recorded, workspace, force=args.force):
         say(f"warning: {difference}")
@@ -101,6 +101,13 @@ def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:
         _build_dir(args, board), getattr(args, "runner", None) or "", getattr(args, "dev_id", None) or ""
     )
     build.flash(request, workspace, detect_toolchain(), on_line=say if args.verbose else None)
+
+
+def _kernels(manifest: AppManifest, board: Board) -> str:
+    """The kernel library that a build for `board` surely needs; its CMake checks for what only that can tell."""
+    if manifest.kernels != "auto":
+        return manifest.kernels
+    return "cmsis_nn" if board.cortex_m else "reference"
 
 
 def _board(args: argparse.Namespace, manifest: AppManifest) -> Board:

@@ -13,21 +13,24 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr import app_files, appfile
 from tflm_zephyr.app import AppSpec, identifier, render, render_workflow
 from tflm_zephyr.appfile import AppConfig, ModelConfig
-from tflm_zephyr.board import load_board
+from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.errors import AppError, BoardError
 from tflm_zephyr.report import text
 
 if TYPE_CHECKING:
     from tflm_zephyr.generate import Tflm
+    from tflm_zephyr.workspace import Workspace
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
     """`generate`: write an app, or with --check compare it."""
     from tflm_zephyr.generate import generate
+    from tflm_zephyr.workspace import find_workspace_if_any
 
     config, app = _config_and_folder(args)
-    made = generate(config, app, _tflm(args, config, app))
+    workspace = find_workspace_if_any(args.workspace, app=app)
+    made = generate(config, app, _tflm(config, workspace), boards=_boards(config, workspace))
     files = render(made.spec)
     files[appfile.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)
@@ -108,19 +111,26 @@ def _absolute(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-def _tflm(args: argparse.Namespace, config: AppConfig, app: Path) -> Tflm:
-    """TFLM of the workspace that is named or around; the shipped table's when there is none."""
-    from tflm_zephyr.generate import tflm_of
-    from tflm_zephyr.workspace import find_workspace_if_any
-
-    workspace = find_workspace_if_any(args.workspace, app=app)
+def _boards(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
+    """The boards that are named, with what the workspace knows of those not described here."""
+    boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
     if workspace is None:
-        return tflm_of(None, kernels=config.kernels)
-    for name in config.boards:
-        if not load_board(name).known and not workspace.knows_board(name):
+        return boards
+    for board in boards:
+        if not board.known and not workspace.knows_board(board.name):
             raise BoardError(
                 f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
-                where=name,
+                where=board.name,
                 hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
             )
-    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, config.kernels, workspace.cmsis_nn_dir)
+    return tuple(board if board.known else replace(board, arch=workspace.arch_of(board.name)) for board in boards)
+
+
+def _tflm(config: AppConfig, workspace: Workspace | None) -> Tflm:
+    """TFLM of the workspace that is named or around; the shipped table's when there is none."""
+    from tflm_zephyr.generate import tflm_of
+
+    if workspace is None:
+        return tflm_of(None)
+    there = ("reference",) if workspace.cmsis_nn_dir is None else ("cmsis_nn", "reference")
+    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, there, workspace.cmsis_nn_dir)

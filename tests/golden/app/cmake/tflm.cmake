@@ -18,6 +18,10 @@ if(NOT TFLM_REVISION STREQUAL "8d404de73acf7687831e16d88e86e4f73cfddf8e")
   message(WARNING "This app was generated for tflite-micro 8d404de73acf7687831e16d88e86e4f73cfddf8e; the workspace has "
     "${TFLM_REVISION}. Generate it again if it does not build.")
 endif()
+if(NOT CONFIG_CPU_CORTEX_M)
+  message(FATAL_ERROR "This app was generated with CMSIS-NN's kernels, which are for Cortex-M. Generate it for "
+    "${BOARD}${BOARD_QUALIFIERS}, or with the reference kernels.")
+endif()
 
 # The interpreter and the kernels that the models need, nothing else. Sources come from the workspace.
 set(TFLM_DIR ${ZEPHYR_TFLITE_MICRO_MODULE_DIR})
@@ -38,9 +42,9 @@ set(TFLM_SOURCES
   tensorflow/lite/micro/flatbuffer_utils.cc
   tensorflow/lite/micro/kernels/activations.cc
   tensorflow/lite/micro/kernels/activations_common.cc
+  tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc
   tensorflow/lite/micro/kernels/decompress.cc
   tensorflow/lite/micro/kernels/decompress_common.cc
-  tensorflow/lite/micro/kernels/fully_connected.cc
   tensorflow/lite/micro/kernels/fully_connected_common.cc
   tensorflow/lite/micro/kernels/kernel_util.cc
   tensorflow/lite/micro/memory_helpers.cc
@@ -62,6 +66,7 @@ set(TFLM_SOURCES
   tensorflow/lite/micro/tflite_bridge/micro_error_reporter.cc
   third_party_static/ruy/ruy/profiler/instrumentation.cc
 )
+set(TFLM_KERNELS cmsis_nn)
 set(TFLM_MISSING "")
 foreach(source ${TFLM_SOURCES})
   if(NOT EXISTS ${TFLM_DIR}/${source})
@@ -88,3 +93,41 @@ target_compile_definitions(tflm PUBLIC TF_LITE_STATIC_MEMORY TF_LITE_STRIP_ERROR
 # Guards of function-local statics would bring the whole of C++ exceptions into an app with a signal kernel.
 target_compile_options(tflm PRIVATE -w -fno-threadsafe-statics)
 target_link_libraries(tflm PRIVATE zephyr_interface)
+
+# The functions of CMSIS-NN that those kernels call, optimised as Zephyr's own cmsis-nn library is.
+if(TFLM_KERNELS STREQUAL cmsis_nn)
+  if(NOT DEFINED ZEPHYR_CMSIS_NN_MODULE_DIR OR NOT EXISTS ${ZEPHYR_CMSIS_NN_MODULE_DIR})
+    message(FATAL_ERROR "This workspace has no cmsis-nn module, which the CMSIS-NN kernels need. Allow it in the "
+      "manifest and run: west update cmsis-nn")
+  endif()
+  set(CMSIS_NN_SOURCES
+    Source/ConvolutionFunctions/arm_convolve_1x1_s8_fast.c
+    Source/ConvolutionFunctions/arm_convolve_get_buffer_sizes_s8.c
+    Source/ConvolutionFunctions/arm_nn_mat_mult_kernel_s8_s16.c
+    Source/FullyConnectedFunctions/arm_fully_connected_get_buffer_sizes_s16.c
+    Source/FullyConnectedFunctions/arm_fully_connected_get_buffer_sizes_s8.c
+    Source/FullyConnectedFunctions/arm_fully_connected_per_channel_s8.c
+    Source/FullyConnectedFunctions/arm_fully_connected_s16.c
+    Source/FullyConnectedFunctions/arm_fully_connected_s4.c
+    Source/FullyConnectedFunctions/arm_fully_connected_s8.c
+    Source/FullyConnectedFunctions/arm_fully_connected_wrapper_s8.c
+    Source/FullyConnectedFunctions/arm_vector_sum_s8.c
+    Source/NNSupportFunctions/arm_nn_mat_mult_nt_t_s8.c
+    Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_per_ch_s8.c
+    Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_s16.c
+    Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_s4.c
+    Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_s8.c
+    Source/NNSupportFunctions/arm_s8_to_s16_unordered_with_offset.c
+  )
+  list(TRANSFORM CMSIS_NN_SOURCES PREPEND ${ZEPHYR_CMSIS_NN_MODULE_DIR}/)
+  add_library(cmsis_nn STATIC)
+  target_sources(cmsis_nn PRIVATE ${CMSIS_NN_SOURCES})
+  target_include_directories(cmsis_nn SYSTEM PUBLIC
+    ${ZEPHYR_CMSIS_NN_MODULE_DIR} ${ZEPHYR_CMSIS_NN_MODULE_DIR}/Include)
+  # On the sources, as these options come after Zephyr's own level of optimisation.
+  set_source_files_properties(${CMSIS_NN_SOURCES} PROPERTIES COMPILE_OPTIONS "-Ofast;-w")
+  target_link_libraries(cmsis_nn PRIVATE zephyr_interface)
+  target_compile_definitions(tflm PUBLIC CMSIS_NN)
+  target_link_libraries(tflm PUBLIC cmsis_nn)
+endif()
+target_compile_definitions(app PRIVATE TFLM_KERNELS="${TFLM_KERNELS}")

@@ -81,7 +81,7 @@ void RecordBegin(const char *model, const char *sha256)
 {
 	g_records = 0;
 	g_crc = 0;
-	Record("begin app=golden_app proto=1 board=%s model=%s sha256=%s kernels=reference tflm=%s zephyr=%s",
+	Record("begin app=golden_app proto=1 board=%s model=%s sha256=%s kernels=" TFLM_KERNELS " tflm=%s zephyr=%s",
 	       CONFIG_BOARD_TARGET, model, sha256, TFLM_REVISION, KERNEL_VERSION_STRING);
 }
 

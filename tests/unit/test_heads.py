@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One plan for several kernel libraries: valid with each, worse than none with none, the largest arena counts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_memory import fits_not_greedy, graph_model, library
+from tflm_zephyr.heads import Need, needs
+from tflm_zephyr.kernels import KernelLibrary, get
+from tflm_zephyr.memory import arena_size, given_plan, plan_head
+from tflm_zephyr.model import Model, load_model, parse_model
+from tflm_zephyr.model_write import with_offline_plan
+from tflm_zephyr.plan.check import check
+
+
+def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[Need, ...]:
+    found = needs(model, libraries)
+    assert {id(need.library) for need in found} == {id(one) for one in libraries}
+    (offsets,) = {need.head.offsets for need in found}
+    for need in found:
+        online = plan_head(model, need.library, offline="never")
+        assert need.head.lower_bound_bytes <= need.head.head_bytes <= online.head_bytes
+        check(need.head.plan, arena_bytes=need.head.head_bytes)
+        assert need.arena == arena_size(need.head, need.library)
+        if offsets is not None:
+            played = given_plan(parse_model(with_offline_plan(model, offsets)), need.library)
+            assert played is not None and played.size_bytes == need.head.head_bytes
+    assert [need.arena.bytes for need in found] == sorted((need.arena.bytes for need in found), reverse=True)
+    return found
+
+
+def test_one_library_gets_its_own_plan() -> None:
+    model = fits_not_greedy()
+    (need,) = checked(model, [library()])
+    assert need.head == plan_head(model, need.library) and need.head.offsets is not None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_library_is_worse_off_than_without_a_plan(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randrange(3, 10)
+    sizes = [rng.randrange(1, 400) for _ in range(count + 1)]
+    links = [(sorted({i, rng.randrange(max(0, i - 4), i + 1)}), i + 1) for i in range(count)]
+    asked = [{i: tuple(rng.randrange(0, 300) for _ in range(rng.randrange(3))) for i in range(count)} for _ in range(3)]
+    libraries = [library(lambda node, k=k: asked[k][node.operator.index]) for k in range(3)]  # type: ignore[misc]
+    checked(graph_model(sizes, links), [*libraries, library()])
+
+
+def test_a_plan_that_suits_one_library_is_not_forced_upon_another() -> None:
+    """Somewhere among these the two libraries' own plans differ, and the one that is kept serves both."""
+    seen = False
+    for seed in range(300):
+        rng = random.Random(seed)
+        sizes = [16 * rng.randrange(1, 9) for _ in range(7)]
+        links = [([i], i + 1) for i in range(4)] + [([1, 4], 5), ([2, 5], 6)]
+        scratch = {i: (16 * rng.randrange(1, 9),) for i in range(7)}
+        model = graph_model(sizes, links)
+        pair = [library(), library(lambda node, s=scratch: s[node.operator.index])]  # type: ignore[misc]
+        own = [plan_head(model, one) for one in pair]
+        found = {id(need.library): need for need in needs(model, pair)}
+        worse = [found[id(one)].head.head_bytes > head.head_bytes for one, head in zip(pair, own, strict=True)]
+        seen = seen or any(worse)
+        for one in pair:
+            online = plan_head(model, one, offline="never")
+            assert found[id(one)].head.head_bytes <= online.head_bytes
+    assert seen
+
+
+def test_left_to_tflm_when_asked() -> None:
+    found = needs(fits_not_greedy(), [library(), library(lambda node: (64,))], offline="never")
+    assert {need.head.offsets for need in found} == {None}
+
+
+def test_equal_requests_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tflm_zephyr import heads
+
+    calls = []
+    monkeypatch.setattr(heads, "plan_head", lambda *args, **options: calls.append(1) or plan_head(*args, **options))
+    needs(fits_not_greedy(), [library(), replace(library(), name="other"), library(lambda node: (64,))])
+    assert len(calls) == 2
+
+
+def test_stock_models_under_both_libraries(shared_model: Path) -> None:
+    if shared_model.stat().st_size > 400_000:
+        pytest.skip("large")
+    model = load_model(shared_model)
+    try:
+        checked(model, [get("reference"), get("cmsis_nn"), get("cmsis_nn", dsp=True)])
+    except Exception as error:  # models that TFLM refuses are tested elsewhere
+        if type(error).__name__ != "ModelError":
+            raise
+        pytest.skip(str(error))
