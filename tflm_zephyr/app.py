@@ -63,6 +63,15 @@ class CallSpec:
 
     expression: str
 
+    @property
+    def short(self) -> str:
+        """The method, and the types that it is for if not for all: "AddConv2D INT8"."""
+        method, _, arguments = self.expression.partition("(")
+        typed = re.fullmatch(r"tflite::Register_\w+?((?:_INT\d+)+)\(\)\)", arguments)
+        if typed is not None:
+            return f"{method} {typed[1].strip('_')}"
+        return method if arguments == ")" else self.expression
+
 
 @dataclass(frozen=True)
 class ResolverSpec:

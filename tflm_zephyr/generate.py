@@ -27,13 +27,15 @@ from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.heads import Need, needs
-from tflm_zephyr.kernel_choice import choose, kernel_libraries
+from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels.variants import typed_registration, uses_of
 from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, Tensor, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 from tflm_zephyr.tail import SLACK_BYTES
+from tflm_zephyr.typed_registrations import typed_for
 
 ZEPHYR_VERSION = "4.1.0"
 _WEST_MODULES = (
@@ -49,11 +51,15 @@ _TFLITE_TYPES = {
 
 @dataclass(frozen=True)
 class Tflm:
-    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library."""
+    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library.
+
+    `typed`: see typed_registrations.
+    """
 
     operators: operators.OperatorTable
     sources: Mapping[str, sources.SourceTable]
     revision: str
+    typed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def tflm_of(
     """
     tables = {name: sources.table_for(tflm_dir, revision, name, library_dir) for name in libraries}
     found = next(iter(tables.values())).revision
-    return Tflm(operators.table_for(tflm_dir, found), tables, found)
+    return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir))
 
 
 def prepare(
@@ -150,7 +156,7 @@ def generate(
         item = prepare(model_config, tflm, libraries, sizes)
         golden = golden_runs(item.model, model_config, app, keep=keep_golden)
         prepared.append(item)
-        models.append(_model_spec(item, golden, sizes))
+        models.append(_model_spec(item, golden, sizes, _typed(item, config, tflm, choice)))
         notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
         need = item.needs[0].arena.bytes
         if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:
@@ -198,7 +204,18 @@ def generate(
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
 
 
-def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes) -> ModelSpec:
+def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelChoice) -> dict[str, str]:
+    """By operator, the registration for just the types that the model has; CMSIS-NN's kernels have such ones."""
+    if CMSIS_NN not in choice.names or config.tflm != "selected":
+        return {}
+    found = {
+        key: typed_registration(key, uses, tflm.typed, asserts=config.debug)
+        for key, uses in uses_of(item.model).items()
+    }
+    return {key: name for key, name in found.items() if name}
+
+
+def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typed: Mapping[str, str]) -> ModelSpec:
     main = item.model.main
     arena = arena_size(item.head, item.needs[0].library, given=item.config.arena, sizes=sizes)
     libraries = {need.library.name for need in item.needs}
@@ -211,7 +228,7 @@ def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes) -> 
         planned=item.planned,
         inputs=tuple(_tensor_spec(main.tensors[i]) for i in main.inputs),
         outputs=tuple(_tensor_spec(main.tensors[i]) for i in main.outputs),
-        resolver=ResolverSpec(tuple(CallSpec(_expression(call)) for call in item.resolver.calls)),
+        resolver=ResolverSpec(tuple(CallSpec(_expression(call, typed)) for call in item.resolver.calls)),
         arena=ArenaSpec(arena.bytes, arena.source, f"{arena.note}{which}"),
         golden=golden.runs,
         golden_source=golden.source,
@@ -253,10 +270,11 @@ def _tensor_spec(tensor: Tensor) -> TensorSpec:
     )
 
 
-def _expression(call: operators.ResolverCall | operators.CustomOperator) -> str:
+def _expression(call: operators.ResolverCall | operators.CustomOperator, typed: Mapping[str, str]) -> str:
     if isinstance(call, operators.CustomOperator):
         return f"AddCustom({c_string(call.name)}, {call.register}())"
-    return f"{call.method}()"
+    register = "" if call.custom else typed.get(call.key, "")
+    return f"{call.method}({f'tflite::{register}()' if register else ''})"
 
 
 def _registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:

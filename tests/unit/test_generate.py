@@ -27,6 +27,7 @@ from tflm_zephyr.memory import given_plan
 from tflm_zephyr.model import parse_model
 
 GOLDEN = ROOT / "tests" / "golden"
+DENSE = "AddFullyConnected(tflite::Register_FULLY_CONNECTED_INT8())"
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: Tflm
 def test_a_dense_model(make: Make) -> None:
     made = make(dense())
     model = only(made)
-    assert calls(model) == ["AddFullyConnected()"] and model.resolver.size == 1
+    assert calls(model) == [DENSE] and model.resolver.size == 1
     (x,), (y,) = model.inputs, model.outputs
     assert (x.c_type, x.tflite_type, x.shape, x.bytes, x.scale, x.zero_point) == (
         "int8_t", "kTfLiteInt8", (1, 4), 4, 0.5, -1,
@@ -286,7 +287,7 @@ def test_given_arena(make: Make) -> None:
 
 def test_two_models_in_one_app(make: Make) -> None:
     made = make(dense(), unary("RELU"))
-    assert [calls(model) for model in made.spec.models] == [["AddFullyConnected()"], ["AddRelu()"]]
+    assert [calls(model) for model in made.spec.models] == [[DENSE], ["AddRelu()"]]
     assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
     kernels = {Path(path).name for path in made.spec.tflm_sources["cmsis_nn"]}
     assert {"fully_connected.cc", "activations.cc"} <= kernels
@@ -490,6 +491,19 @@ def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path
     both = generate(config_for(tmp_path, "nobody_knows", tflm="module"), tmp_path / "app", tflm)
     assert option not in source(both, "prj.conf")
     assert f"config {option}\n\tbool\n\tdepends on CPU_CORTEX_M && " in source(both, "Kconfig")
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_registrations_for_the_types_that_a_model_has(tmp_path: Path, tflm: Tflm) -> None:
+    for boards in (("mps2/an385",), ("nobody_knows",)):  # with a fallback where the kernels are the reference ones
+        assert DENSE in calls(only(generate(config_for(tmp_path, *boards), tmp_path / "app", tflm)))
+    for config in (
+        config_for(tmp_path, "mps2/an385", kernels="reference"),
+        config_for(tmp_path, "mps2/an385", tflm="module"),  # whose kernels' macros an app does not see
+    ):
+        assert calls(only(generate(config, tmp_path / "app", tflm))) == ["AddFullyConnected()"]
+    bare = replace(tflm, typed=())
+    assert calls(only(generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare))) == ["AddFullyConnected()"]
 
 
 def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from tflm_zephyr.operators import shipped_table, table_for
+from tflm_zephyr.typed_registrations import shipped_typed, typed_for
 from tflm_zephyr.workspace import find_workspace
 
 
@@ -20,3 +21,4 @@ def test_shipped_table_is_the_headers() -> None:
     if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
         pytest.skip("the workspace has no tflite-micro at the pinned revision")
     assert dict(table_for(workspace.tflm_dir, shipped.revision).calls) == dict(shipped.calls)
+    assert typed_for(workspace.tflm_dir) == shipped_typed()

@@ -32,7 +32,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None)
     for model, item in zip(spec.models, made.prepared, strict=True):
         lines.append(
             f"  {model.name}: {_size(len(model.data))}, {_count(len(model.resolver.calls), 'operator')} "
-            f"({', '.join(call.expression.removesuffix('()') for call in model.resolver.calls)})"
+            f"({', '.join(call.short for call in model.resolver.calls)})"
         )
         lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
         lines.append(f"    head {_head(item)}")

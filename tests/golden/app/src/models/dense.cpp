@@ -29,7 +29,7 @@ tflite::MicroInterpreter *g_interpreter;
 
 TfLiteStatus RegisterOps([[maybe_unused]] OpResolver &resolver)
 {
-	TF_LITE_ENSURE_STATUS(resolver.AddFullyConnected());
+	TF_LITE_ENSURE_STATUS(resolver.AddFullyConnected(tflite::Register_FULLY_CONNECTED_INT8()));
 	return kTfLiteOk;
 }
 
