@@ -91,16 +91,23 @@ def load_footprint(elf: Path, *, with_map: bool = True) -> Footprint:
     """
     image = load_elf(elf)
     folder = elf.absolute().parent.parent
-    where = elf.with_suffix(".map")
-    link_map = parse_map(_text(where), where=str(where)) if with_map and where.is_file() else None
-    if link_map is not None:
-        _check_same_build(image, link_map, str(where))
+    link_map = map_of(elf, image) if with_map else None
     table = next((rows for place in (folder, folder.parent) if (rows := linked_regions(place, elf))), ())
-    found = measure(image, link_map, table, folders=_source_folders(folder), where=str(elf))
+    found = measure(image, link_map, table, folders=source_folders(folder), where=str(elf))
     notes = found.notes
     if (folder / "tfm").is_dir():
         notes += ("TF-M's own image is not included: this is the non-secure app's share of flash and RAM.",)
     return Footprint(elf, found.source, found.regions, found.rows, notes)
+
+
+def map_of(elf: Path, image: ElfImage) -> LinkMap | None:
+    """The linker's map beside the ELF file, None where there is none. Raises BuildError for another build's."""
+    where = elf.with_suffix(".map")
+    if not where.is_file():
+        return None
+    link_map = parse_map(_text(where), where=str(where))
+    _check_same_build(image, link_map, str(where))
+    return link_map
 
 
 def measure(
@@ -201,7 +208,7 @@ def _text(path: Path) -> str:
         raise BuildError(f"cannot be read ({err.strerror})", where=str(path), hint="Build again") from err
 
 
-def _source_folders(folder: Path) -> dict[str, frozenset[str]]:
+def source_folders(folder: Path) -> dict[str, frozenset[str]]:
     """By stem, the folders of the sources that CMake compiles; none where its list is not there or damaged.
 
     Folders are cut to what is below the first `tensorflow` or `signal`: TFLM's own.

@@ -12,7 +12,7 @@ from tflm_zephyr import build
 from tflm_zephyr.app_files import AppManifest, load_manifest
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.errors import AppError, BoardError, DeviceError
+from tflm_zephyr.errors import AppError, BoardError, BuildError, DeviceError
 from tflm_zephyr.report import text
 from tflm_zephyr.run.gather import gather_all
 from tflm_zephyr.run.link import Link
@@ -25,7 +25,10 @@ from tflm_zephyr.workspace import find_workspace
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
-    """`build`: west build, checked against what the app was generated for."""
+    """`build`: west build, checked against what the app was generated for; then whose kernels are in it."""
+    from tflm_zephyr.linked_kernels import linked_kernels
+    from tflm_zephyr.report import kernels as kernel_report
+
     manifest = load_manifest(args.app)
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
@@ -37,7 +40,14 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
     request = build.BuildRequest(args.app, board.name, _build_dir(args, board), "always" if args.pristine else "auto")
     built = build.build(request, workspace, toolchain, on_line=say if args.verbose else None)
-    return Done(text.built(built), text.built_json(built))
+    lines, plain = [text.built(built)], text.built_json(built)
+    try:
+        kernels = linked_kernels(built.elf)
+        lines += kernel_report.short(kernels)
+        plain["kernels"] = kernel_report.kernels_json(kernels)
+    except BuildError as err:  # a linker's map of another kind; the app is built all the same
+        say(f"note: whose kernels were linked is not known: {err}")
+    return Done("\n".join(lines), plain)
 
 
 def do_flash(args: argparse.Namespace, say: Say) -> Done:

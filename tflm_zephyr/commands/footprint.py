@@ -14,18 +14,22 @@ from tflm_zephyr.report import footprint as report
 def do_footprint(args: argparse.Namespace, say: Say) -> Done:
     """`footprint`: the ELF file of a build, and what changed since another. With a build folder, any Zephyr app's."""
     from tflm_zephyr.footprint import BY_MAP, find_elf, load_footprint
+    from tflm_zephyr.linked_kernels import linked_kernels
+    from tflm_zephyr.report import kernels as kernel_report
 
     folder = args.build_dir
     if folder is None:
         folder = args.app / "build" / stem_of(args.board or load_manifest(args.app).boards[0])
     app = args.app.absolute().name
-    new = load_footprint(find_elf(folder, app))
+    elf = find_elf(folder, app)
+    new, kernels = load_footprint(elf), linked_kernels(elf)
+    shown, plain = kernel_report.table(kernels), {"kernels": kernel_report.kernels_json(kernels)}
     if args.against is None:
-        return Done(report.footprint(new), report.footprint_json(new))
+        return Done("\n".join([report.footprint(new), *shown]), {**report.footprint_json(new), **plain})
     old = load_footprint(find_elf(args.against, app))
     if new.source != old.source:
         say("One of the two has no linker map: both by their ELF files' symbols.")
         new, old = (
             load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
         )
-    return Done(report.footprint(new, old), report.footprint_json(new, old))
+    return Done(report.footprint(new, old), {**report.footprint_json(new, old), **plain})

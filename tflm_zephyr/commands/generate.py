@@ -30,7 +30,8 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
 
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
-    made = generate(config, app, _tflm(config, workspace), boards=_boards(config, workspace))
+    boards = _boards(config, workspace)
+    made = generate(config, app, _tflm(workspace), boards=boards)
     files = render(made.spec)
     files[appfile.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)
@@ -126,7 +127,7 @@ def _boards(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]
     return tuple(board if board.known else replace(board, arch=workspace.arch_of(board.name)) for board in boards)
 
 
-def _tflm(config: AppConfig, workspace: Workspace | None) -> Tflm:
+def _tflm(workspace: Workspace | None) -> Tflm:
     """TFLM of the workspace that is named or around; the shipped table's when there is none."""
     from tflm_zephyr.generate import tflm_of
 

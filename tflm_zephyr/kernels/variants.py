@@ -54,12 +54,12 @@ class Use:
         return " to ".join(names)
 
 
-def uses_of(model: Model) -> dict[str, list[Use]]:
-    """Every operator of every subgraph by key, customs apart, in order."""
+def uses_of(model: Model, *, customs: bool = False) -> dict[str, list[Use]]:
+    """Every operator of every subgraph by key, in order; custom ones only with `customs`."""
     found: dict[str, list[Use]] = {}
     for subgraph in model.subgraphs:
         for operator in subgraph.operators:
-            if operator.custom_code is None:
+            if customs or operator.custom_code is None:
                 found.setdefault(operator.key, []).append(Use(model, subgraph, operator))
     return found
 
