@@ -65,19 +65,44 @@ def _check(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: 
 )
 def test_sample_in_qemu(tool: Tool, apps: Path, workspace: Workspace, sample: str, board: str) -> None:
     app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
-    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+    results = _build_and_run(tool, app, board)
+    _check(results, app, board, workspace.tflm_revision)
+    assert {result["kernels"] for result in results} == {"cmsis_nn"}
+    config = (app / "build" / board.replace("/", "_") / "zephyr" / ".config").read_text().splitlines()
+    assert ("CONFIG_FPU=y" in config) == (board != "mps2/an385")
+    assert ("CONFIG_ARMV8_M_DSP=y" in config) == (board == "mps2/an521/cpu0")
 
 
-@pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
+@pytest.mark.parametrize("kernels", ["reference", "auto"])
 @pytest.mark.parametrize("model", ["person_detect", "kws_ref_model"])
 def test_stock_model_in_qemu(
     tool: Tool, apps: Path, workspace: Workspace, shared: Path, model: str, kernels: str
 ) -> None:
     path, board = shared / "models" / f"{model}.tflite", "mps2/an385"
     app = _generate(tool, apps, f"{model}_{kernels}", path, "-b", board, "--kernels", kernels)
-    results = _build_and_run(tool, app, board)
+    built = tool("build", app, "--board", board, as_json=True)
+    results = tool("run", app, "--board", board, as_json=True)
     _check(results, app, board, workspace.tflm_revision)
-    assert results[0]["kernels"] == kernels
+    library = "cmsis_nn" if kernels == "auto" else kernels
+    assert results[0]["kernels"] == built["kernels"]["asked"] == library
+    fell_back = {row["operator"] for row in built["kernels"]["operators"] if row["fell_back"]}
+    assert fell_back == ({"RESHAPE"} if library == "cmsis_nn" else set())  # for which TFLM has no CMSIS-NN kernel
+    assert ("_INT8()" in (app / "src" / "models" / f"{model}.cpp").read_text()) == (library == "cmsis_nn")
+
+
+def test_an_app_for_cores_of_both_kinds(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    """Both lists of sources link, and Kconfig chooses; on the same board, as there is no compiler for the other."""
+    board = "mps2/an385"
+    app = _generate(tool, apps, "both_kinds", "--app", SAMPLES["digits"], "-b", board, "-b", "qemu_riscv32")
+    option = "CONFIG_TFLM_APP_CMSIS_NN"
+    for library in ("cmsis_nn", "reference"):
+        if library == "reference":
+            (app / "prj.conf").write_text((app / "prj.conf").read_text() + f"{option}=n\n")
+        results = _build_and_run(tool, app, board)
+        _check(results, app, board, workspace.tflm_revision)
+        assert results[0]["kernels"] == library
+        config = (app / "build" / "mps2_an385" / "zephyr" / ".config").read_text().splitlines()
+        assert (f"{option}=y" in config) == (library == "cmsis_nn")
 
 
 def test_offline_plan_in_qemu(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:
@@ -170,22 +195,25 @@ def test_plain_west_builds_it(tool: Tool, apps: Path, workspace: Workspace) -> N
     assert (apps / "plain" / "zephyr" / "zephyr.elf").is_file()
 
 
-def test_twister_passes(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:
+def test_twister_passes_with_the_full_core_of_the_an521_too(
+    tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path
+) -> None:
     from tflm_zephyr.build import build_env
     from tflm_zephyr.toolchain import detect_toolchain
 
     app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
     toolchain = detect_toolchain()
-    argv = [sys.executable, "-m", "west", "twister", "-T", str(app), "-p", "mps2/an385", "-O", str(tmp_path / "out")]
+    argv = [sys.executable, "-m", "west", "twister", "-T", str(app), "-O", str(tmp_path / "out")]
+    for board in ("mps2/an385", "mps2/an521/cpu0"):
+        argv += ["-p", board]
     argv += [f"-x={arg.removeprefix('-D')}" for arg in toolchain.cmake_args]
     done = subprocess.run(
         argv, cwd=workspace.topdir, env=build_env(workspace, toolchain), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     report = json.loads((tmp_path / "out" / "twister.json").read_text())
-    assert [suite["status"] for suite in report["testsuites"] if suite["platform"].startswith("mps2/an385")] == [
-        "passed"
-    ]
+    ran = {suite["platform"]: suite["status"] for suite in report["testsuites"] if suite["status"] != "filtered"}
+    assert sorted(ran) == ["mps2/an385", "mps2/an521/cpu0"] and set(ran.values()) == {"passed"}
     assert os.environ.get("ZEPHYR_BASE")
 
 
