@@ -31,7 +31,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = _boards(config, workspace)
-    made = generate(config, app, _tflm(workspace), boards=boards)
+    made = generate(config, app, _tflm(config, boards, workspace), boards=boards)
     files = render(made.spec)
     files[appfile.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)
@@ -127,11 +127,13 @@ def _boards(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]
     return tuple(board if board.known else replace(board, arch=workspace.arch_of(board.name)) for board in boards)
 
 
-def _tflm(workspace: Workspace | None) -> Tflm:
-    """TFLM of the workspace that is named or around; the shipped table's when there is none."""
+def _tflm(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:
+    """TFLM of the workspace that is named or around, read for the kernels in question; without one, the shipped."""
     from tflm_zephyr.generate import tflm_of
+    from tflm_zephyr.kernel_choice import choose
 
     if workspace is None:
         return tflm_of(None)
     there = ("reference",) if workspace.cmsis_nn_dir is None else ("cmsis_nn", "reference")
-    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, there, workspace.cmsis_nn_dir)
+    names = choose(config.kernels, boards, there).names
+    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, names, workspace.cmsis_nn_dir)
