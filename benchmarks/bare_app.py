@@ -11,10 +11,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +54,12 @@ class BareApp:
         """The build folder, where all commands run."""
         return self.built.build_dir
 
-    def compile_argv(self, source: Path, target: Path) -> tuple[str, ...]:
-        """How Zephyr would compile `source` of TFLM, of CMSIS-NN or, anywhere else, of the app."""
-        name = str(source)
-        argv = self.commands.get(name) or self.commands[self._like(name)]
-        of = argv[argv.index("-c") + 1]
-        again = tuple(name if arg == of else arg for arg in argv)
-        at = again.index("-o") + 1
-        # Debug information changes no code and takes most of the compiler's time.
-        return (*again[:at], str(target), *again[at + 1 :], "-g0")
+    def compile_argv(self, source: Path) -> tuple[str, ...]:
+        """How Zephyr would compile `source` of TFLM, of CMSIS-NN or, anywhere else, of the app; without -o and -c."""
+        argv = self.commands.get(str(source)) or self.commands[self._like(str(source))]
+        cut = {argv.index(flag) + n for flag in ("-o", "-c") for n in (0, 1)}
+        flags = (arg for at, arg in enumerate(argv) if at not in cut and not arg.endswith("ccache"))
+        return (*flags, "-g0")  # debug information changes no code
 
     def _like(self, source: str) -> str:
         """A source of the app's own build that is compiled as `source` would be."""
@@ -127,18 +122,3 @@ def run(argv: Sequence[str | Path], folder: Path) -> str:
     if done.returncode != 0:
         raise BuildError(f"exit code {done.returncode}:\n{done.output}", where=" ".join(done.argv))
     return done.output
-
-
-def compile_all(bare: BareApp, sources: Iterable[Path], objects: Path, *, jobs: int = 2) -> dict[Path, Path]:
-    """Source -> object file in `objects`, through ccache where it is installed. Raises BuildError."""
-    launcher = ("ccache",) if shutil.which("ccache") else ()
-
-    def compiled(source: Path) -> Path:
-        target = objects / ("__".join(source.parts[1:][-6:]) + ".obj")
-        run((*launcher, *bare.compile_argv(source, target)), bare.folder)
-        return target
-
-    objects.mkdir(parents=True, exist_ok=True)
-    wanted = sorted(set(sources))
-    with ThreadPoolExecutor(jobs) as pool:
-        return dict(zip(wanted, pool.map(compiled, wanted), strict=True))

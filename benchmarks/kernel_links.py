@@ -10,12 +10,13 @@ undefined; its map tells what the operator would bring in as well were it not in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.bare_app import BareApp, compile_all, run
+from benchmarks.bare_app import BareApp, run
+from benchmarks.compiling import OBJECTS, Compiler
 from tflm_zephyr import process
 from tflm_zephyr.link_map import FILL, LinkMap, parse_map
 from tflm_zephyr.operators import shipped_table as shipped_operators
@@ -25,7 +26,6 @@ from tflm_zephyr.sources import SourceTable, shipped_table
 KERNEL_HEADERS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
 TYPED = re.compile(r"(?:_(?:FLOAT|INT\d+(?:REF)?))+$")
 TFLM = "tflm"
-OBJECTS = "objects"
 CHUNK = 24  # operators in a file: most of its time goes into TFLM's headers
 RESOLVER = "tflite::MicroMutableOpResolver<1> &"
 
@@ -114,12 +114,12 @@ def sources_of(table: SourceTable, register: str) -> tuple[tuple[str, ...], tupl
 class Linker:
     """Links operators of `library` into `bare`; object files and ELF files go into `folder`."""
 
-    def __init__(self, bare: BareApp, library: str, folder: Path, *, jobs: int = 2) -> None:
+    def __init__(self, bare: BareApp, library: str, folder: Path, compiler: Compiler) -> None:
         assert bare.workspace.tflm_dir is not None
-        self._bare, self._folder, self._jobs = bare, folder, jobs
+        self._bare, self._folder, self._compiler = bare, folder, compiler
         self._table = shipped_table(library)
         self._tflm, self._cmsis_nn = bare.workspace.tflm_dir, bare.workspace.cmsis_nn_dir
-        self._objects: dict[Path, Path] = {}
+        self._objects: Mapping[Path, Path] = {}
         self._callers: dict[str, Path] = {}
         self._base: LinkMap | None = None
 
@@ -128,7 +128,7 @@ class Linker:
         sources = {path for adding in wanted for path in self._sources(adding.sources_of)}
         chunks = [wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK)]
         callers = {self._caller(number, chunk): chunk for number, chunk in enumerate(chunks)}
-        self._objects = compile_all(self._bare, [*sources, *callers], self._folder / OBJECTS, jobs=self._jobs)
+        self._objects = self._compiler.objects([*sources, *callers])
         self._callers = {item.register: self._objects[path] for path, chunk in callers.items() for item in chunk}
         argv = self._argv(self._folder / "base.elf", (), self._archive("base", self._table.core))
         run(argv, self._bare.folder)
@@ -285,10 +285,3 @@ def used_bytes(link_map: LinkMap) -> tuple[int, int]:
                 if region is ram and any(piece.section.startswith(".data") for piece in output.pieces):
                     start_values += output.size
     return used[flash] + start_values, used[ram]
-
-
-def compiled(bare: BareApp, library: str, folder: Path, wanted: Sequence[Adding], *, jobs: int = 2) -> Linker:
-    """A linker whose object files are there."""
-    linker = Linker(bare, library, folder, jobs=jobs)
-    linker.compile(wanted)
-    return linker

@@ -3,8 +3,8 @@
 
 For each kernel library and core, each operator is linked into an app without any, from just the sources that
 tflm_zephyr.sources gives for it. Prints what links, what the app grew by and how much of that the table explains;
-`--update` writes tflm_zephyr/data/kernel_sizes.json. A workspace with Zephyr, TFLM and CMSIS-NN is needed; ccache
-makes a second run short.
+`--update` writes tflm_zephyr/data/kernel_sizes.json. A workspace with Zephyr, TFLM and CMSIS-NN is needed; with
+--folder, a second run is short.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.bare_app import BareApp, bare_app  # noqa: E402
-from benchmarks.kernel_links import TFLM, OperatorLink, Piece, addings, compiled, pieces  # noqa: E402
+from benchmarks.compiling import Compiler  # noqa: E402
+from benchmarks.kernel_links import TFLM, Linker, OperatorLink, Piece, addings, pieces  # noqa: E402
 from benchmarks.kernel_stacks import core_stack, kernel_stack  # noqa: E402
 from tflm_zephyr.board import load_board  # noqa: E402
-from tflm_zephyr.kernel_sizes import FPU, Bytes, KernelRow, KernelTable, dump_tables  # noqa: E402
+from tflm_zephyr.kernel_sizes import FPU, Bytes, KernelRow, KernelTable, all_tables, dump_tables  # noqa: E402
 
-BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0", "nrf9160dk/nrf9160/ns")
+BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0")  # the nRF9160 has the core of the last
 LIBRARIES = ("reference", "cmsis_nn")
 TABLE = ROOT / "tflm_zephyr" / "data" / "kernel_sizes.json"
 CALLS_OF_TFLM = ("Init", "Invoke", "Reset")
@@ -44,19 +45,25 @@ def core_of(bare: BareApp) -> str:
 
 @dataclass(frozen=True)
 class Measured:
-    """The table of one library and core, the links that it is from, and the named sections of the app without."""
+    """The table of one library and core, the links that it is from, and the named sections of the app without.
+
+    `compiler` has the object files.
+    """
 
     table: KernelTable
     links: tuple[OperatorLink, ...]
     linked: frozenset[str]
+    compiler: Compiler
 
 
-def measure(board: str, library: str, folder: Path, *, jobs: int = 2) -> Measured:
-    """Link every operator of `library` on `board`."""
+def measure(board: str, library: str, folder: Path, *, shared: Compiler | None = None, jobs: int = 2) -> Measured:
+    """Link every operator of `library` on `board`. `shared` has object files of another library on it."""
     bare = bare_app(folder, board, library)
     assert bare.workspace.tflm_dir is not None
     wanted = addings(bare.workspace.tflm_dir)
-    linker = compiled(bare, library, folder, wanted, jobs=jobs)
+    compiler = Compiler(bare, folder, shared=shared, jobs=jobs)
+    linker = Linker(bare, library, folder, compiler)
+    linker.compile(wanted)
     with ThreadPoolExecutor(jobs) as pool:
         links = list(pool.map(linker.link, wanted))
         objdump = re.sub(r"g\+\+$", "objdump", bare.link[0])
@@ -68,7 +75,7 @@ def measure(board: str, library: str, folder: Path, *, jobs: int = 2) -> Measure
     stack = (core.services_bytes, core.to_kernels_bytes, core.own_bytes)
     table = KernelTable(core_of(bare), library, bare.workspace.tflm_revision, *tabulate(found, depths), *stack)
     linked = frozenset(piece.name for piece in pieces(linker.base) if piece.library != TFLM)
-    return Measured(table, tuple(links), linked)
+    return Measured(table, tuple(links), linked, compiler)
 
 
 def tabulate(
@@ -143,13 +150,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         place = args.folder.absolute() if args.folder else Path(made)
         for board in args.board or BOARDS:
+            shared = None
             for library in args.library or LIBRARIES:
                 folder = place / f"{load_board(board).file_stem}_{library}"
-                measured = measure(board, library, folder, jobs=args.jobs)
+                measured = measure(board, library, folder, shared=shared, jobs=args.jobs)
+                shared = measured.compiler
                 tables.setdefault((measured.table.core, library), measured.table)
                 failed += report(measured)
     if args.update:
-        TABLE.write_text(dump_tables(tables.values()))
+        kept = {} if args.board is None or not TABLE.is_file() else {(t.core, t.library_name): t for t in all_tables()}
+        TABLE.write_text(dump_tables({**kept, **tables}.values()))
     return 1 if failed else 0
 
 
