@@ -39,6 +39,8 @@ _RESERVED = frozenset(
 _BYTES_PER_LINE = 16
 _COMMENT_CHARS = 200
 _IDENTIFIER_CHARS = 40
+_DATA_TEMPLATES = {"binary": "src/models/model_data.S.j2", "array": "src/models/model_data.cpp.j2"}
+_SHOWN = frozenset(("float32", "int8", "uint8", "int16", "uint16", "int32"))
 _HEX = tuple(f"0x{value:02x}," for value in range(256))
 
 
@@ -55,6 +57,18 @@ class TensorSpec:
     bytes: int
     scale: float | None = None
     zero_point: int = 0
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element."""
+        return self.bytes // self.elements if self.elements else 0
+
+    @property
+    def shown_scale(self) -> float:
+        """What an element is multiplied with for people to read; 0 where it is not shown."""
+        if self.type not in _SHOWN or not self.elements:
+            return 0.0
+        return 1.0 if self.scale is None else self.scale
 
 
 @dataclass(frozen=True)
@@ -129,7 +143,8 @@ class AppSpec:
     has TFLM's sources by library.
 
     `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
-    the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts.
+    the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
+    "binary" (the assembler takes the model's file in) or "array" (C++).
     """
 
     name: str
@@ -144,6 +159,7 @@ class AppSpec:
     west_modules: tuple[str, ...]
     main_stack_bytes: int = 4096
     debug: bool = False
+    model_data: str = "binary"
     cmsis_nn_sources: tuple[str, ...] = ()
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()
@@ -201,7 +217,10 @@ def render(spec: AppSpec) -> dict[str, bytes]:
     env = _environment()
     files: dict[str, bytes] = {}
     made_by: dict[str, str] = {}
+    unused = _DATA_TEMPLATES["array" if spec.model_data == "binary" else "binary"]
     for template in env.list_templates(extensions=["j2"]):
+        if template == unused:
+            continue
         target = PurePosixPath(template.removesuffix(".j2"))
         if target.parent.name == "models":
             for model in spec.models:
@@ -213,6 +232,8 @@ def render(spec: AppSpec) -> dict[str, bytes]:
                         hint="Name them apart in the app file",
                     )
                 files[path] = env.get_template(template).render(app=spec, model=model).encode()
+                if template == _DATA_TEMPLATES["binary"]:
+                    files[str(target.with_name(f"{model.ident}.tflite"))] = model.data
         else:
             files[str(target)] = env.get_template(template).render(app=spec).encode()
     for board in spec.boards:

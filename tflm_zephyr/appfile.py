@@ -6,7 +6,8 @@ boards: [nrf9160dk/nrf9160/ns, mps2/an385]
 kernels: auto                      # CMSIS-NN on Cortex-M, else reference; or reference, or cmsis_nn
 tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
 main_stack_bytes: 4096
-debug: false                       # true keeps TFLM's messages and asserts
+model_data: binary                 # the assembler takes in the model's file; array: a C++ array
+debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
 models:
   - model: digits.tflite           # paths are relative to the app file
     name: digits                   # default: the file's name
@@ -35,6 +36,7 @@ NAME = "app.yaml"
 KERNELS = ("auto", "reference", "cmsis_nn")
 TFLM = ("selected", "module")
 PLANS = ("packed", "online")
+MODEL_DATA = ("binary", "array")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 
@@ -78,6 +80,7 @@ class AppConfig:
     kernels: str = "auto"
     tflm: str = "selected"
     main_stack_bytes: int = 4096
+    model_data: str = "binary"
     debug: bool = False
 
 
@@ -142,6 +145,7 @@ class _Reader:
             raise self._error("debug", "true or false")
         self._choice(values, "", "kernels", KERNELS)
         self._choice(values, "", "tflm", TFLM)
+        self._choice(values, "", "model_data", MODEL_DATA)
         return AppConfig(**values)
 
     def _model(self, raw: object, at: str) -> ModelConfig:

@@ -127,7 +127,12 @@ def _generate(commands: _Commands) -> None:
     )
     parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
     parser.add_argument(
-        "--debug", action="store_true", default=None, help="keep TFLM's messages and asserts (more flash)"
+        "--model-data",
+        choices=("binary", "array"),
+        help="the model's bytes: taken in by the assembler (binary, the default), or a C++ array",
+    )
+    parser.add_argument(
+        "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
@@ -150,6 +155,14 @@ def _build(commands: _Commands) -> None:
     parser = _command(commands, "build", "build a generated app with west")
     _app_and_board(parser)
     parser.add_argument("-p", "--pristine", action="store_true", help="from scratch")
+    parser.add_argument(
+        "-D",
+        dest="defines",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for CMake, as in -D CONFIG_INIT_STACKS=y; may be repeated",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
     parser.add_argument(
         "--force",

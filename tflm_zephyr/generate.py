@@ -185,6 +185,7 @@ def generate(
         west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
         main_stack_bytes=config.main_stack_bytes,
         debug=config.debug,
+        model_data=config.model_data,
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=_relative(map(_include_dir, customs), app),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import struct
@@ -118,7 +119,8 @@ def compile_cxx(folder: Path, *args: str) -> None:
 
 def own_sources(spec: AppSpec) -> list[str]:
     """What compiles without TFLM."""
-    data = [f"src/models/{m.ident}_{part}.cpp" for m in spec.models for part in ("data", "golden")]
+    parts = ("data", "golden") if spec.model_data == "array" else ("golden",)
+    data = [f"src/models/{m.ident}_{part}.cpp" for m in spec.models for part in parts]
     return [*data, "src/self_test.cpp", "src/report.cpp", "src/main.cpp"]
 
 
@@ -225,6 +227,8 @@ def test_the_same_spec_gives_the_same_bytes_in_order() -> None:
 
 def test_no_machine_path_no_date_no_tab_trouble() -> None:
     for path, data in render(app(model("a"), model("b"))).items():
+        if path.endswith(".tflite"):
+            continue
         text = data.decode("utf-8")
         assert str(ROOT) not in text and "/tmp" not in text and "/home" not in text, path
         assert text.endswith("\n") and "\r" not in text, path
@@ -234,7 +238,7 @@ def test_no_machine_path_no_date_no_tab_trouble() -> None:
 
 def test_every_generated_file_says_where_it_is_from() -> None:
     for path, data in render(app()).items():
-        assert "tflm-zephyr" in data.decode(), path
+        assert path.startswith("boards/") or path.endswith(".tflite") or "tflm-zephyr" in data.decode(), path
 
 
 def test_yaml_files_parse_whatever_names_hold() -> None:
@@ -306,10 +310,24 @@ def test_two_models_that_make_one_file_are_refused(suffix: str) -> None:
 
 
 def test_model_is_aligned_and_arena_says_where_its_size_is_from() -> None:
-    files = render(app(model(arena=ArenaSpec(2048, "measured", "smallest that ran"))))
-    assert "alignas(16) const uint8_t kModel" in files["src/models/net_data.cpp"].decode()
-    assert "Measured: smallest that ran" in files["src/models/net.cpp"].decode()
-    assert "default 2048\n\thelp\n\t  Measured: smallest that ran" in files["Kconfig"].decode()
+    spec = app(model(arena=ArenaSpec(2048, "measured", "smallest that ran")))
+    files = render(spec)
+    assert "\t.balign 16\n" in files["src/models/net_data.S"].decode()
+    assert files["src/models/net.tflite"] == spec.models[0].data
+    assert (
+        "// Measured: smallest that ran\nconstexpr size_t kGeneratedArenaSize = 2048;"
+        in files["src/models/net.cpp"].decode()
+    )
+    files = render(replace(spec, model_data="array"))
+    assert "alignas(16) const uint8_t tflm_model_net[40]" in files["src/models/net_data.cpp"].decode()
+    assert "src/models/net_data.cpp" in files["CMakeLists.txt"].decode()
+    assert not {"src/models/net_data.S", "src/models/net.tflite"} & set(files)
+
+
+def test_new_weights_touch_nothing_that_includes_tflm() -> None:
+    old, new = (render(app(model(data=data, sha256=sha * 32))) for data, sha in ((b"a" * 40, "ab"), (b"b" * 40, "cd")))
+    changed = {path for path in old if old[path] != new[path]}
+    assert changed == {"src/models/net.tflite", "src/models/net_golden.cpp"}
 
 
 def test_resource_variables_get_their_room() -> None:
@@ -365,7 +383,7 @@ def test_hostile_names_compile(tmp_path: Path, standard: str) -> None:
         model(f"m{i}", name=text, golden_source=text, inputs=tensors, outputs=tensors[::-1], golden=())
         for i, text in enumerate(texts)
     )
-    files = render(app(*models))
+    files = render(app(*models, model_data="array"))
     folder = write(files, tmp_path)
     (folder / "all.cpp").write_text(
         "".join(f'#include "models/{m.ident}.hpp"\n#include "models/{m.ident}_data.cpp"\n' for m in models)
@@ -448,6 +466,26 @@ def test_the_self_tests_lines_are_what_the_reader_takes(tmp_path: Path) -> None:
 
 
 @needs_gxx
+def test_people_read_dequantised_values(tmp_path: Path) -> None:
+    """The app's own formatting, against Python's, to a unit of the last of its four decimals."""
+    rng = random.Random(7)
+    cases = [(rng.randrange(-128, 128), 10 ** rng.uniform(-6, 3), rng.randrange(-128, 128)) for _ in range(300)]
+    cases += [(rng.randrange(-(2**31), 2**31), 10 ** rng.uniform(-9, 0), 0) for _ in range(100)]
+    cases += [(1, 10 ** rng.uniform(-8, 9) * rng.choice((1, -1)), 0) for _ in range(100)]  # float outputs
+    cases += [(0, 1.0, 0), (1, 0.0, 0), (1, 1.0, 1), (1, 1e-45, 0), (127, 0.99999, 0), (-128, 1.0, 127), (7, 1e30, 0)]
+    folder = write(render(app()), tmp_path)
+    calls = "".join(f'SayQuantized({q}, {c_float(s)}, {z}); Say("\\n");\n' for q, s, z in cases)
+    (folder / "say.cpp").write_text(f'#include "report.hpp"\nint main() {{ using namespace tflm_app;\n{calls} }}\n')
+    compile_cxx(folder, "-std=c++17", *DEFINES, "src/report.cpp", "say.cpp", "-o", "say")
+    said = subprocess.run([folder / "say"], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+    assert said.pop() == "4294967295.9999"
+    for (q, scale, zero), text in zip(cases, said, strict=False):
+        exact = (q - zero) * struct.unpack("f", struct.pack("f", scale))[0]
+        assert re.fullmatch(r"-?\d+\.\d{4}", text), text
+        assert abs(float(text) - exact) <= 0.000051, (q, scale, zero, text)
+
+
+@needs_gxx
 def test_the_self_test_tells_a_wrong_output(tmp_path: Path) -> None:
     lines = run_self_test(tmp_path, offset=1)
     (result,) = parse_lines(lines)
@@ -523,6 +561,6 @@ def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: l
 def test_golden_data_of_the_json_and_the_array_agree() -> None:
     """What is compiled in is what the model file holds."""
     data = chain()
-    text = render(app(model(data=data)))["src/models/net_data.cpp"].decode()
+    text = render(app(model(data=data), model_data="array"))["src/models/net_data.cpp"].decode()
     assert bytes(int(item, 16) for item in re.findall(r"0x([0-9a-f]{2}),", text)) == data
-    assert json.dumps(len(data)) in render(app(model(data=data)))["src/models/net_data.hpp"].decode()
+    assert f"tflm_model_net[{len(data)}]" in text

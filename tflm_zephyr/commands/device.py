@@ -38,7 +38,9 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
         say(f"warning: {difference}")
     toolchain = detect_toolchain()
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
-    request = build.BuildRequest(args.app, board.name, _build_dir(args, board), "always" if args.pristine else "auto")
+    defines = tuple(f"-D{define}" for define in args.defines)
+    pristine: build.Pristine = "always" if args.pristine else "auto"
+    request = build.BuildRequest(args.app, board.name, _build_dir(args, board), pristine, defines)
     built = build.build(request, workspace, toolchain, on_line=say if args.verbose else None)
     lines, plain = [text.built(built)], text.built_json(built)
     try:

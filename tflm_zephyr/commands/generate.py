@@ -76,6 +76,7 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
             args.output,
         )
     given: dict[str, Any] = {"name": args.name, "kernels": args.kernels, "tflm": args.tflm, "debug": args.debug}
+    given["model_data"] = args.model_data
     given["boards"] = tuple(args.board) if args.board else None
     per_model: dict[str, Any] = {"arena": args.arena, "plan": args.plan, "runs": args.runs}
     per_model["inputs"] = _absolute(args.inputs) if args.inputs else None

@@ -227,6 +227,12 @@ def _result(result: RunResult, scales: list[tuple[float, int] | None]) -> Iterab
         arena = result.arena
         size = "" if arena.source == "ample" else f" of {arena.size_bytes} ({arena.source})"
         yield f"  arena: {arena.used_bytes}{size} used: head {arena.head_bytes}, tail {arena.tail_bytes}"
+    if result.stacks is not None:
+        stacks = result.stacks
+        yield (
+            f"  stacks: main {stacks.main_used_bytes} of {stacks.main_bytes} used, "
+            f"interrupts {stacks.isr_used_bytes} of {stacks.isr_bytes}"
+        )
     for run in result.runs:
         yield from _run(run, scales)
 

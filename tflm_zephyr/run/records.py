@@ -10,7 +10,8 @@ before it and between records.
     TFLM:data run= index= offset= hex=
     TFLM:ticks run= ticks= hz=
     TFLM:check run= index= result=pass|fail|none [first= got= want=] [exact=yes|no]
-    TFLM:error code= at= text=                        text: the rest of the line
+    TFLM:stacks main= main_used= isr= isr_used=       with CONFIG_INIT_STACKS=y
+    TFLM:error code= at=                              `status` has the sentences
     TFLM:end status=pass|fail|none records= [crc32=]  records: how many came before it, begin included
 
 `crc32` of an end record covers every record since begin, each followed by a newline, and the end record's
@@ -27,7 +28,8 @@ from dataclasses import dataclass, field
 
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.fields import DamagedError, Fields
-from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult, Verdict, Where
+from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult, Stacks, Verdict, Where
+from tflm_zephyr.run.status import sentence
 
 PREFIX = "TFLM:"
 PROTOCOL = 1
@@ -55,6 +57,7 @@ class _Pending:
     checks: dict[tuple[int, int], Check] = field(default_factory=dict)
     ticks: dict[int, tuple[int, int]] = field(default_factory=dict)
     part: _Part | None = None
+    stacks: Stacks | None = None
     said: deque[str] = field(default_factory=lambda: deque(maxlen=_SAID_LINES))  # lines between the records
 
 
@@ -91,8 +94,9 @@ class RecordReader:
         """
         at = line.find(PREFIX)
         if at < 0:
-            if self._pending is not None and line.strip():
-                self._pending.said.append(line.strip()[:_SAID_CHARS])
+            run = self._pending
+            if run is not None and line.strip() and not line.startswith(f"{run.header['model']}: "):
+                run.said.append(line.strip()[:_SAID_CHARS])
             return None
         text = line[at:].rstrip("\r\n")
         kind, _, rest = text[len(PREFIX) :].partition(" ")
@@ -160,7 +164,15 @@ class RecordReader:
             raise DamagedError("a check failed and the end says pass: damaged record")
         self._pending = None
         runs = tuple(_invocation(run, number) for number in _numbers(run))
-        return RunResult(**run.header, arena=run.arena, runs=runs, status=status, where=self._where, link=self._link)
+        return RunResult(
+            **run.header,
+            arena=run.arena,
+            runs=runs,
+            status=status,
+            where=self._where,
+            link=self._link,
+            stacks=run.stacks,
+        )
 
 
 _HEADER = ("app", "board", "model", "sha256", "kernels", "tflm", "zephyr")
@@ -171,6 +183,11 @@ def _on_arena(run: _Pending, rest: str) -> None:
     fields = Fields(rest)
     size, used, head, tail = map(fields.number, ("size", "used", "head", "tail"))
     run.arena = Arena(size, used, head, tail, fields.text("source"))
+
+
+def _on_stacks(run: _Pending, rest: str) -> None:
+    fields = Fields(rest)
+    run.stacks = Stacks(*map(fields.number, ("main", "main_used", "isr", "isr_used")))
 
 
 def _on_output(run: _Pending, rest: str) -> None:
@@ -226,17 +243,17 @@ def _on_check(run: _Pending, rest: str) -> None:
 
 
 def _on_error(run: _Pending, rest: str) -> None:
-    head, _, text = rest.partition("text=")
-    fields = Fields(head)
-    at, code = fields.text("at"), fields.text("code")
+    fields = Fields(rest)
+    at, code = fields.text("at"), fields.number("code")
     hint = f"Before that it said: {' | '.join(run.said)}" if run.said else "Generate with --debug to see more"
     if not run.said and at == "init" and run.arena is not None:
         hint = f"Its arena has {run.arena.size_bytes} bytes; give it more if that is too few"
-    raise DeviceError(f"the app reports: {text.strip()} (code {code}, at {at})", hint=hint)
+    raise DeviceError(f"the app reports: {sentence(code, at)} (code {code}, at {at})", hint=hint)
 
 
 _HANDLERS: Mapping[str, Callable[[_Pending, str], None]] = {
     "arena": _on_arena,
+    "stacks": _on_stacks,
     "output": _on_output,
     "data": _on_data,
     "ticks": _on_ticks,

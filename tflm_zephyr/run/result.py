@@ -25,6 +25,16 @@ class Arena:
 
 
 @dataclass(frozen=True)
+class Stacks:
+    """Bytes of the main thread's and the interrupts' stack, and the most that was ever used of each."""
+
+    main_bytes: int
+    main_used_bytes: int
+    isr_bytes: int
+    isr_used_bytes: int
+
+
+@dataclass(frozen=True)
 class Output:
     """An output tensor's raw bytes, little endian, in its own type ("int8", "float32", ...)."""
 
@@ -64,7 +74,7 @@ class RunResult:
     """All that one self-test of one model said.
 
     `sha256` is the start of the model file's SHA-256 in hex. `status` is "pass", "fail", or "none" when the
-    app carries no reference. `where` tells an emulator's and a host's results from a device's; `link`
+    app carries no reference. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y. `where` tells an emulator's and a host's results from a device's; `link`
     names the port or program.
     """
 
@@ -80,6 +90,7 @@ class RunResult:
     status: Verdict
     where: Where
     link: str = ""
+    stacks: Stacks | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values: bytes become lower-case hex, tuples lists."""

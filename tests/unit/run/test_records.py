@@ -155,14 +155,14 @@ def test_a_pass_with_a_failed_check_is_damage() -> None:
 
 def test_an_error_of_the_app_names_stage_and_arena() -> None:
     lines = [begin(), "TFLM:arena size=512 used=0 head=0 tail=0 source=given"]
-    with pytest.raises(DeviceError, match=r"AllocateTensors failed, a=b .*at init.*512 bytes"):
-        read([*lines, "TFLM:error code=4 at=init text=AllocateTensors failed, a=b"])
+    with pytest.raises(DeviceError, match=r"AllocateTensors failed.*at init.*512 bytes"):
+        read([*lines, "TFLM:error code=4 at=init"])
 
 
 def test_an_error_of_the_app_comes_with_what_it_said_before() -> None:
     lines = ["boot", begin(), "Failed to allocate temp memory. Requested: 512", "", "*** abort"]
     with pytest.raises(DeviceError, match=r"Before that it said: Failed to allocate .* 512 \| \*\*\* abort$"):
-        read([*lines, "TFLM:error code=4 at=fault text=fatal"])
+        read([*lines, "TFLM:error code=4 at=fault"])
 
 
 def test_a_restart_in_the_middle_gives_the_second_run_whole() -> None:
@@ -201,6 +201,6 @@ def test_crashes_are_known(line: str) -> None:
     assert is_crash(line)
 
 
-@pytest.mark.parametrize("line", [BANNER, "TFLM:error code=1 at=x text=FATAL ERROR", "all is well", ""])
+@pytest.mark.parametrize("line", [BANNER, "TFLM:error code=1 at=FATAL ERROR", "all is well", ""])
 def test_other_lines_are_no_crashes(line: str) -> None:
     assert not is_crash(line)

@@ -37,11 +37,18 @@ uint32_t GetCurrentTimeTicks()
 
 }  // namespace tflite
 
+// Instead of libc's abort(): see CMakeLists.txt.
+extern "C" [[noreturn]] void __wrap_abort(void)
+{
+	tflm_app::RecordError(static_cast<int>(tflm_app::Status::kAborted), "abort");
+	k_fatal_halt(K_ERR_KERNEL_PANIC);
+}
+
 // Zephyr's own handler says nothing unless logging is on; a host would wait in vain.
 extern "C" void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *frame)
 {
 	ARG_UNUSED(frame);
 	LOG_PANIC();
-	tflm_app::RecordError(static_cast<int>(reason), "fault", "Zephyr's kernel met a fatal error");
+	tflm_app::RecordError(static_cast<int>(reason), "fault");
 	k_fatal_halt(reason);
 }

@@ -40,20 +40,57 @@ bool Check(size_t run, size_t index, Bytes got, const uint8_t *want, const char 
 		}
 		exact = false;
 		if (!IsFloat(type) || !Close(got.data + i, want + i)) {
-			Record("check run=%u index=%u result=fail first=%u got=%u want=%u",
-			       static_cast<unsigned>(run), static_cast<unsigned>(index),
-			       static_cast<unsigned>(i), got.data[i], want[i]);
+			Record("check")
+				.Of(run, index)
+				.Number(" result=fail first=", i)
+				.Number(" got=", got.data[i])
+				.Number(" want=", want[i]);
 			return false;
 		}
 	}
-	Record("check run=%u index=%u result=pass exact=%s", static_cast<unsigned>(run),
-	       static_cast<unsigned>(index), exact ? "yes" : "no");
+	Record("check").Of(run, index).Text(" result=pass exact=", exact ? "yes" : "no");
 	return true;
+}
+
+int32_t Integer(const uint8_t *data, const OutputInfo &info)
+{
+	uint32_t value = 0;
+	std::memcpy(&value, data, info.element_bytes);
+	const unsigned unused = 32 - 8 * info.element_bytes;
+	return info.type[0] == 'u' ? static_cast<int32_t>(value)
+				   : static_cast<int32_t>(value << unused) >> unused;
+}
+
+// The first values of an output, dequantised, in a line for people.
+void SayOutput(const Subject &subject, size_t index, Bytes bytes)
+{
+	constexpr size_t kShown = 10;
+	const OutputInfo &info = subject.output_info[index];
+	if (info.scale == 0.0f) {
+		return;
+	}
+	Say(subject.name);
+	Say(": output ");
+	SayNumber(index);
+	Say(" is");
+	const size_t elements = bytes.size / info.element_bytes;
+	for (size_t i = 0; i < elements && i < kShown; ++i) {
+		Say(" ");
+		const uint8_t *const data = bytes.data + i * info.element_bytes;
+		if (IsFloat(info.type)) {
+			float value;
+			std::memcpy(&value, data, sizeof(value));
+			SayQuantized(1, value, 0);
+		} else {
+			SayQuantized(Integer(data, info), info.scale, info.zero_point);
+		}
+	}
+	Say(elements > kShown ? " ...\n" : "\n");
 }
 
 bool Fail(const char *stage, Status status)
 {
-	RecordError(static_cast<int>(status), stage, StatusText(status));
+	RecordError(static_cast<int>(status), stage);
 	RecordEnd("fail");
 	return false;
 }
@@ -67,18 +104,19 @@ bool SelfTest(const Subject &subject)
 	size_t size;
 	size_t head;
 	size_t tail;
-	subject.arena(&size, &head, &tail);
+	subject.arena(&size, &head, &tail);  // head and tail are 0 after a failure
+	Record("arena")
+		.Number(" size=", size)
+		.Number(" used=", head + tail)
+		.Number(" head=", head)
+		.Number(" tail=", tail)
+		.Text(" source=", subject.arena_source);
 	if (status != Status::kOk) {
-		Record("arena size=%u used=0 head=0 tail=0 source=%s", static_cast<unsigned>(size),
-		       subject.arena_source);
 		return Fail("init", status);
 	}
-	Record("arena size=%u used=%u head=%u tail=%u source=%s", static_cast<unsigned>(size),
-	       static_cast<unsigned>(head + tail), static_cast<unsigned>(head),
-	       static_cast<unsigned>(tail), subject.arena_source);
 
 	bool good = true;
-	const size_t runs = subject.golden == nullptr ? 1 : subject.golden_runs;
+	const size_t runs = subject.golden == nullptr ? 1 : subject.golden->count;
 	for (size_t run = 0; run < runs; ++run) {
 		status = subject.reset();
 		if (status != Status::kOk) {
@@ -87,7 +125,7 @@ bool SelfTest(const Subject &subject)
 		for (size_t i = 0; i < subject.inputs; ++i) {
 			const Bytes input = subject.input(i);
 			if (subject.golden != nullptr) {
-				std::memcpy(input.data, subject.golden[run].inputs[i], input.size);
+				std::memcpy(input.data, subject.golden->runs[run].inputs[i], input.size);
 			} else {
 				std::memset(input.data, 0, input.size);
 			}
@@ -99,14 +137,16 @@ bool SelfTest(const Subject &subject)
 			return Fail("invoke", status);
 		}
 		for (size_t i = 0; i < subject.outputs; ++i) {
-			RecordOutput(run, i, subject.output_types[i], subject.output(i));
+			RecordOutput(run, i, subject.output_info[i].type, subject.output(i));
+			SayOutput(subject, i, subject.output(i));
 		}
-		RecordTicks(run, ticks);
+		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=", sys_clock_hw_cycles_per_sec());
 		for (size_t i = 0; subject.golden != nullptr && i < subject.outputs; ++i) {
-			good &= Check(run, i, subject.output(i), subject.golden[run].outputs[i],
-				      subject.output_types[i]);
+			good &= Check(run, i, subject.output(i), subject.golden->runs[run].outputs[i],
+				      subject.output_info[i].type);
 		}
 	}
+	RecordStacks();
 	RecordEnd(subject.golden == nullptr ? "none" : good ? "pass" : "fail");
 	return good;
 }

@@ -14,6 +14,19 @@ struct GoldenRun {
 	const uint8_t *const *outputs;
 };
 
+struct Golden {
+	const GoldenRun *runs;
+	size_t count;
+};
+
+// How to read an output's elements. `scale` 0: they are no numbers that people would read.
+struct OutputInfo {
+	const char *type;
+	uint8_t element_bytes;
+	float scale;
+	int32_t zero_point;
+};
+
 // What the self-test needs of a model.
 struct Subject {
 	const char *name;
@@ -27,9 +40,8 @@ struct Subject {
 	void (*arena)(size_t *size, size_t *head, size_t *tail);
 	size_t inputs;
 	size_t outputs;
-	const char *const *output_types;
-	const GoldenRun *golden;  // nullptr: no reference
-	size_t golden_runs;
+	const OutputInfo *output_info;
+	const Golden *golden;  // nullptr: no reference
 };
 
 // True unless an output differed from its reference or the model failed.

@@ -20,10 +20,8 @@ enum class Status : int {
 	kInvoke = 5,         // a kernel failed
 	kNotReady = 6,       // Init() was not called, or failed
 	kTensor = 7,         // a tensor is not what it was when this code was generated
+	kAborted = 8,        // TFLM called abort(): one of its checks failed
 };
-
-// One sentence for each status.
-const char *StatusText(Status status);
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.
 template <typename T, size_t N>

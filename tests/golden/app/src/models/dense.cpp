@@ -18,7 +18,10 @@ namespace {
 using OpResolver = tflite::MicroMutableOpResolver<1>;
 
 // Estimated: head 32 + tail 420, raised to the 592 that TFLM needs while it plans, with 64 bytes of slack
-constexpr size_t kArenaSize = CONFIG_TFLM_APP_DENSE_ARENA_SIZE;
+constexpr size_t kGeneratedArenaSize = 656;
+constexpr size_t kArenaSize = CONFIG_TFLM_APP_DENSE_ARENA_SIZE > 0
+				      ? CONFIG_TFLM_APP_DENSE_ARENA_SIZE
+				      : kGeneratedArenaSize;
 alignas(16) uint8_t g_arena[kArenaSize];
 
 // Room for objects that live from Init() on; no heap, no static constructors.
@@ -52,7 +55,7 @@ Status Init()
 		g_interpreter->~MicroInterpreter();
 		g_interpreter = nullptr;
 	}
-	const tflite::Model *model = tflite::GetModel(kModel);
+	const tflite::Model *model = tflite::GetModel(tflm_model_dense);
 	if (model->version() != TFLITE_SCHEMA_VERSION) {
 		return Status::kSchemaVersion;
 	}

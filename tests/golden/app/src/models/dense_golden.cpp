@@ -3,6 +3,8 @@
 #include "models/dense_data.hpp"
 
 namespace models::dense {
+
+const char kModelSha256[] = "06566d353996bcf9";
 namespace {
 
 const uint8_t kInput0_0[4] = {
@@ -14,11 +16,13 @@ const uint8_t kOutput0_0[8] = {
 const uint8_t *const kInputs0[] = {kInput0_0, nullptr};
 const uint8_t *const kOutputs0[] = {kOutput0_0, nullptr};
 
+const tflm_app::GoldenRun kRuns[] = {
+	{kInputs0, kOutputs0},
+};
+
 }  // namespace
 
 // LiteRT 0.0.0, reference kernels; seeded random inputs
-const tflm_app::GoldenRun kGolden[kGoldenRuns] = {
-	{kInputs0, kOutputs0},
-};
+const tflm_app::Golden kGolden = {kRuns, 1};
 
 }  // namespace models::dense

@@ -3,6 +3,8 @@
 #include "models/relu_chain_data.hpp"
 
 namespace models::relu_chain {
+
+const char kModelSha256[] = "abb4ff9e6c123489";
 namespace {
 
 const uint8_t kInput0_0[32] = {
@@ -26,12 +28,14 @@ const uint8_t kOutput1_0[32] = {
 const uint8_t *const kInputs1[] = {kInput1_0, nullptr};
 const uint8_t *const kOutputs1[] = {kOutput1_0, nullptr};
 
-}  // namespace
-
-// LiteRT 0.0.0, reference kernels; seeded random inputs
-const tflm_app::GoldenRun kGolden[kGoldenRuns] = {
+const tflm_app::GoldenRun kRuns[] = {
 	{kInputs0, kOutputs0},
 	{kInputs1, kOutputs1},
 };
+
+}  // namespace
+
+// LiteRT 0.0.0, reference kernels; seeded random inputs
+const tflm_app::Golden kGolden = {kRuns, 2};
 
 }  // namespace models::relu_chain

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an app's error codes mean, in full: the firmware carries the numbers alone.
+
+Codes at "fault" are Zephyr's fatal error reasons (include/zephyr/fatal_types.h and, from 16 on, the
+architecture's), all others the Status of the generated src/tensor.hpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+STATUS: Mapping[int, str] = MappingProxyType(
+    {
+        1: "the model's schema version is not the one TFLM reads",
+        2: "the op resolver refused an operator",
+        3: "the tensor arena does not even hold the allocator",
+        4: "AllocateTensors failed, most often because the tensor arena is too small",
+        5: "a kernel failed",
+        6: "the model is not initialised",
+        7: "an input or output tensor is not what the app was generated for",
+        8: "TFLM aborted: a check in it failed",
+    }
+)
+_FAULTS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "CPU exception",
+        1: "spurious interrupt",
+        2: "stack overflow",
+        3: "kernel oops",
+        4: "kernel panic",
+    }
+)
+
+
+def sentence(code: int, stage: str) -> str:
+    """What error `code`, reported at `stage`, means."""
+    if stage == "fault":
+        return f"Zephyr's kernel met a fatal error: {_FAULTS.get(code, 'an exception of the architecture')}"
+    return STATUS.get(code, "an error that this version does not know")
