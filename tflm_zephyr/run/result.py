@@ -74,8 +74,8 @@ class RunResult:
     """All that one self-test of one model said.
 
     `sha256` is the start of the model file's SHA-256 in hex. `status` is "pass", "fail", or "none" when the
-    app carries no reference. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y. `where` tells an emulator's and a host's results from a device's; `link`
-    names the port or program.
+    app carries no reference. `where` tells an emulator's and a host's results from a device's; `link`
+    names the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y.
     """
 
     app: str
