@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an app takes on each board besides its model and kernels: python benchmarks/board_sizes.py [--update]
+
+Builds, for every board under boards/, the app without operators (benchmarks/bare_app.py), whose flash and RAM less
+model, reference data, arena and main stack are the board's base, and then apps of real models. What those take
+beyond their known parts and their kernels (tflm_zephyr.kernel_sizes) must be the same again; the table says by how
+much it is not. `--update` writes tflm_zephyr/data/board_sizes.json. Run it after a change of the templates, and
+after benchmarks/operator_links.py --update.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.bare_app import BareApp, bare_app, built_app, generate  # noqa: E402
+from benchmarks.kernel_links import pieces, read_map  # noqa: E402
+from benchmarks.operator_links import core_of  # noqa: E402
+from tflm_zephyr import parts  # noqa: E402
+from tflm_zephyr.board import known_boards, load_board  # noqa: E402
+from tflm_zephyr.board_sizes import BoardBase, board_base, dump_bases, measured_boards  # noqa: E402
+from tflm_zephyr.elf import load_elf  # noqa: E402
+from tflm_zephyr.footprint import load_footprint  # noqa: E402
+from tflm_zephyr.kernel_sizes import all_tables, kernel_need  # noqa: E402
+
+TABLE = ROOT / "tflm_zephyr" / "data" / "board_sizes.json"
+MAIN_STACK = "z_main_stack"
+SAMPLES = tuple(ROOT / "samples" / name / f"{name}.tflite" for name in ("hello_world", "digits"))
+SHARED = ROOT.parent / "shared" / "models" / "kws_ref_model.tflite"
+CASES = (
+    ("hello_world", SAMPLES[:1], "reference"),
+    ("digits", SAMPLES[1:], "cmsis_nn"),
+    *([("kws_ref_model", (SHARED,), "cmsis_nn")] if SHARED.is_file() else []),
+    ("two models", SAMPLES, "reference"),
+)
+
+
+@dataclass(frozen=True)
+class Base:
+    """An app's bytes besides model, reference data, arena, kernels and main stack, by region."""
+
+    flash_bytes: int
+    ram_bytes: int
+    main_stack_bytes: int
+
+
+def linked_sections(app: BareApp) -> frozenset[str]:
+    """Those of the app's sections that kernels may need, as kernel_sizes names them."""
+    there = {piece.name for piece in pieces(read_map(app.built.elf.with_suffix(".map")))}
+    return frozenset(name for table in all_tables() for name in table.library if name in there)
+
+
+def without_models(app: BareApp) -> Base:
+    """What the built app takes less what is exactly known: models, reference data, arenas, main stack."""
+    found = load_footprint(app.built.elf)
+    used = {region.name: region.used_bytes for region in found.regions}
+    sums = found.by_part()
+    stack = sum(row.bytes.get("RAM", 0) for row in found.rows if row.part == parts.STACKS and row.detail == MAIN_STACK)
+    flash = used["FLASH"] - sum(sums.get(part, {}).get("FLASH", 0) for part in (parts.MODEL, parts.GOLDEN))
+    return Base(flash, used["RAM"] - sums.get(parts.ARENA, {}).get("RAM", 0) - stack, stack)
+
+
+def registered(app: BareApp) -> tuple[str, ...]:
+    """The registration functions in the app."""
+    names = {parts.path_in_space(symbol.name)[-1] for symbol in load_elf(app.built.elf).symbols}
+    return tuple(sorted(name for name in names if name.startswith("Register_")))
+
+
+def measure(board: str, folder: Path) -> BoardBase:
+    """A board's row of the table; prints how apps of real models agree with it."""
+    bare = bare_app(folder, board, "reference")
+    base, linked, core = without_models(bare), linked_sections(bare), core_of(bare)
+    print(
+        f"\n{board} ({core}): {base.flash_bytes} bytes of flash, {base.ram_bytes} of RAM, stack {base.main_stack_bytes}"
+    )
+    off_flash, off_ram = [0], [0]
+    second = (0, 0)
+    for name, models, library in CASES:
+        generate(folder / "app", board, library, models)
+        app = built_app(folder / "app", folder / "build", board)
+        need = kernel_need(registered(app), library, core, linked=linked)
+        rest = without_models(app)
+        flash = rest.flash_bytes - need.flash_bytes - base.flash_bytes
+        ram = rest.ram_bytes - need.ram_bytes - base.ram_bytes
+        print(f"  {name:24} {flash:+6} {ram:+6}  kernels {need.flash_bytes} {', '.join(need.unknown)}")
+        if len(models) == 1:
+            off_flash.append(flash)
+            off_ram.append(ram)
+        else:
+            second = (flash // (len(models) - 1), ram // (len(models) - 1))
+    return BoardBase(
+        board,
+        core,
+        base.flash_bytes,
+        base.ram_bytes,
+        base.main_stack_bytes,
+        second[0],
+        second[1],
+        (min(off_flash), max(off_flash)),
+        (min(off_ram), max(off_ram)),
+        linked,
+    )
+
+
+def main() -> int:
+    """Measure every described board, or those named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--update", action="store_true", help="write tflm_zephyr/data/board_sizes.json")
+    parser.add_argument("--board", action="append", help="this board only; may be repeated")
+    parser.add_argument("--folder", type=Path, help="where to build; kept, and taken again")
+    args = parser.parse_args()
+    names = measured_boards() if TABLE.is_file() else ()
+    bases = {name: base for name in names if (base := board_base(name)) is not None}
+    with tempfile.TemporaryDirectory() as made:
+        place = args.folder.absolute() if args.folder else Path(made)
+        for board in args.board or known_boards():
+            bases[board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
+    if args.update:
+        TABLE.write_text(dump_bases(bases))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
