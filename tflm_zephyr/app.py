@@ -118,7 +118,10 @@ class GoldenSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """One model of an app. `data` is what is compiled in; `sha256` is that of the user's file."""
+    """One model of an app. `data` is what is compiled in; `sha256` is that of the user's file.
+
+    `registrations` are the functions ("Register_CONV_2D_INT8") that the resolver's calls take their kernels from.
+    """
 
     name: str
     ident: str
@@ -131,6 +134,7 @@ class ModelSpec:
     arena: ArenaSpec
     golden: tuple[GoldenSpec, ...] = ()
     golden_source: str = ""
+    registrations: tuple[str, ...] = ()
     resource_variables: int = 0
     custom_headers: tuple[str, ...] = ()
 

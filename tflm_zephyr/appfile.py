@@ -5,7 +5,7 @@ name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
 kernels: auto                      # CMSIS-NN on Cortex-M, else reference; or reference, or cmsis_nn
 tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
-main_stack_bytes: 4096
+main_stack_bytes: auto             # what the kernels need; or bytes
 model_data: binary                 # the assembler takes in the model's file; array: a C++ array
 debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
 models:
@@ -72,14 +72,14 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class AppConfig:
-    """An app: paths are absolute."""
+    """An app: paths are absolute. `main_stack_bytes` None: what its kernels need."""
 
     models: tuple[ModelConfig, ...]
     name: str = ""
     boards: tuple[str, ...] = DEFAULT_BOARDS
     kernels: str = "auto"
     tflm: str = "selected"
-    main_stack_bytes: int = 4096
+    main_stack_bytes: int | None = None
     model_data: str = "binary"
     debug: bool = False
 
@@ -139,6 +139,8 @@ class _Reader:
         values["models"] = tuple(self._model(item, f"models[{i}]") for i, item in enumerate(models))
         if "boards" in values:
             values["boards"] = self._strings(values["boards"], "boards")
+        if values.get("main_stack_bytes") == "auto":
+            del values["main_stack_bytes"]
         self._check(values, "", {"name": str, "main_stack_bytes": int})
         self._positive(values, "", ("main_stack_bytes",))
         if not isinstance(values.get("debug", False), bool):

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 from tflm_zephyr import __version__, operators, sources
@@ -17,21 +16,22 @@ from tflm_zephyr.app import (
     CallSpec,
     ModelSpec,
     ResolverSpec,
-    TensorSpec,
     c_string,
     identifier,
 )
 from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
-from tflm_zephyr.errors import AppError, ModelError
+from tflm_zephyr.errors import AppError
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.heads import Need, needs
+from tflm_zephyr.interface import check_interface, tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.kernels.variants import typed_registration, uses_of
+from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
 from tflm_zephyr.memory import HeadPlan, arena_size
-from tflm_zephyr.model import Model, Tensor, load_model
+from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 from tflm_zephyr.tail import SLACK_BYTES
@@ -42,11 +42,6 @@ _WEST_MODULES = (
     "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
     "trusted-firmware-m",
 )  # fmt: skip
-_TFLITE_TYPES = {
-    "float32": "kTfLiteFloat32", "int8": "kTfLiteInt8", "uint8": "kTfLiteUInt8", "int16": "kTfLiteInt16",
-    "uint16": "kTfLiteUInt16", "int32": "kTfLiteInt32", "uint32": "kTfLiteUInt32", "int64": "kTfLiteInt64",
-    "uint64": "kTfLiteUInt64", "bool": "kTfLiteBool", "float64": "kTfLiteFloat64",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,7 @@ def prepare(
 ) -> PreparedModel:
     """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
     model = load_model(config.model)
-    _check_interface(model)
+    check_interface(model)
     declared = frozenset(item.name for item in config.custom_operators)
     operators.check_types(model, declared, revision=tflm.revision)
     found = needs(
@@ -183,7 +178,7 @@ def generate(
         tflm_include_dirs=sources.INCLUDE_DIRS,
         zephyr_version=ZEPHYR_VERSION,
         west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
-        main_stack_bytes=config.main_stack_bytes,
+        main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
         debug=config.debug,
         model_data=config.model_data,
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),
@@ -203,6 +198,19 @@ def generate(
         },
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
+
+
+def _main_stack(
+    config: AppConfig,
+    prepared: Sequence[PreparedModel],
+    models: Sequence[ModelSpec],
+    names: tuple[str, ...],
+    boards: Sequence[Board],
+) -> int:
+    if config.tflm != "selected":
+        return UNMEASURED_BYTES
+    used = {name for model in models for name in model.registrations}
+    return main_stack_bytes(used, names, boards, debug=config.debug)
 
 
 def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelChoice) -> dict[str, str]:
@@ -227,48 +235,23 @@ def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typ
         sha256=item.model.sha256,
         data=item.data,
         planned=item.planned,
-        inputs=tuple(_tensor_spec(main.tensors[i]) for i in main.inputs),
-        outputs=tuple(_tensor_spec(main.tensors[i]) for i in main.outputs),
+        inputs=tuple(tensor_spec(main.tensors[i]) for i in main.inputs),
+        outputs=tuple(tensor_spec(main.tensors[i]) for i in main.outputs),
         resolver=ResolverSpec(tuple(CallSpec(_expression(call, typed)) for call in item.resolver.calls)),
         arena=ArenaSpec(arena.bytes, arena.source, f"{arena.note}{which}"),
         golden=golden.runs,
         golden_source=golden.source,
+        registrations=tuple(sorted(_registration(call, typed) for call in item.resolver.calls)),
         resource_variables=item.head.graph.resource_variables,
         custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
     )
 
 
-def _check_interface(model: Model) -> None:
-    """Refuse what the generated interface cannot pass."""
-    if not model.main.outputs:
-        raise ModelError("it has no outputs", where=model.where, hint="Export the model again")
-    for tensor in (model.main.tensors[index] for index in (*model.main.inputs, *model.main.outputs)):
-        if tensor.type.value not in _TFLITE_TYPES:
-            raise ModelError(
-                f"input or output {tensor.label} is of type {tensor.type.value}, which the generated interface "
-                "cannot pass",
-                where=model.where,
-                hint="Convert the model with int8, int16, int32, bool or float32 inputs and outputs",
-            )
-        zero_points = tensor.quantization.zero_points if tensor.quantization is not None else ()
-        if not all(-(2**31) <= zero < 2**31 for zero in zero_points):
-            raise ModelError(f"{tensor.label} has a zero point beyond 32 bits", where=model.where)
-
-
-def _tensor_spec(tensor: Tensor) -> TensorSpec:
-    quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
-    single = quantised is not None and len(quantised.scales) == 1
-    return TensorSpec(
-        name=tensor.name,
-        type=tensor.type.value,
-        c_type=tensor.type.c_type,
-        tflite_type=_TFLITE_TYPES[tensor.type.value],
-        shape=tensor.shape,
-        elements=prod(tensor.shape),
-        bytes=tensor.size_bytes,
-        scale=quantised.scales[0] if quantised is not None and single else None,
-        zero_point=quantised.zero_points[0] if quantised is not None and single and quantised.zero_points else 0,
-    )
+def _registration(call: operators.ResolverCall | operators.CustomOperator, typed: Mapping[str, str]) -> str:
+    """The function's name; for a custom operator of the user's one that no table has."""
+    if isinstance(call, operators.CustomOperator):
+        return f"{call.register}()"
+    return ("" if call.custom else typed.get(call.key, "")) or call.register
 
 
 def _expression(call: operators.ResolverCall | operators.CustomOperator, typed: Mapping[str, str]) -> str:

@@ -118,7 +118,10 @@ def _models(section: Section, symbols: Sequence[Symbol], spans: Sequence[Span]) 
     starts = [symbol.address for symbol in symbols]
     homes = [span.start for span in spans]
     found = []
+    sized = {symbol.address for symbol in symbols if symbol.size}
     for symbol in symbols:
+        if not symbol.size and symbol.address in sized:  # a linker script's mark: the model has a name of its own
+            continue
         if _is_model(section, symbol.address):
             end = symbol.address + symbol.size
             if not symbol.size:  # up to the next symbol, in the same object file

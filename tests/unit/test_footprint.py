@@ -152,6 +152,23 @@ def test_an_included_binary_is_a_model_too(kit: Tools, tmp_path: Path) -> None:
     assert sizes_of(load_footprint(small.elf), parts.APP, "FLASH")["tiny_data.c.obj"] == 16 + 3
 
 
+def test_a_mark_at_a_models_start_does_not_give_it_its_name(kit: Tools, tmp_path: Path) -> None:
+    """Zephyr's linker scripts set marks without a size wherever a section of theirs is empty."""
+    (tmp_path / "tiny.tflite").write_bytes(MODEL)
+    assembly = """#asm
+        .section .rodata
+        .global a_list_end, _ZN6models4tiny6kModelE
+        .balign 16
+        a_list_end:
+        _ZN6models4tiny6kModelE: .incbin "tiny.tflite"
+        .size _ZN6models4tiny6kModelE, . - _ZN6models4tiny6kModelE
+    """
+    small = link(tmp_path, kit, {"tiny_data": assembly})
+    for with_map in (True, False):
+        found = load_footprint(small.elf, with_map=with_map)
+        assert sizes_of(found, parts.MODEL, "FLASH") == {"models::tiny::kModel": MODEL_BYTES}
+
+
 @pytest.mark.parametrize(
     "flags", [("-ffunction-sections", "-fdata-sections"), ("-O0",), ("-O3", "-falign-functions=32")]
 )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main thread's stack: what the interpreter and the deepest kernel take, and a margin.
+
+The bytes of TFLM and of each kernel come from their machine code (see `kernel_sizes`): bounds, so that the margin
+is for what the app adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflm_zephyr.board import Board
+from tflm_zephyr.kernel_choice import libraries_of
+from tflm_zephyr.kernel_sizes import FPU, kernel_need, load_table
+from tflm_zephyr.kernels import CORES
+
+# main(), the self-test and the model's Init() or Invoke() up to TFLM, printing, and the frame of an interrupt, which a
+# Cortex-M with a floating point unit stores in 104 bytes.
+APP_BYTES = 256
+MARGIN = 1 / 8
+_STEP = 64
+UNMEASURED_BYTES = 4096
+"""For kernels or cores that were not measured: kernels of the user's, Helium's, other architectures'."""
+DEBUG_BYTES = 1024
+"""What printf adds where TFLM's messages are kept."""
+
+
+def main_stack_bytes(
+    registrations: Iterable[str], names: tuple[str, ...], boards: Iterable[Board], *, debug: bool = False
+) -> int:
+    """Bytes for an app that adds `registrations` ("Register_CONV_2D"), the most over its boards.
+
+    names: the kernel libraries that the app carries.
+    """
+    wanted = tuple(registrations)
+    needs = [
+        _need(wanted, library, board)
+        for board in boards
+        for library in names
+        if library in libraries_of(board) or len(names) == 1
+    ]
+    return max(needs, default=UNMEASURED_BYTES) + (DEBUG_BYTES if debug else 0)
+
+
+def _need(registrations: tuple[str, ...], library: str, board: Board) -> int:
+    core = CORES.get(board.core)
+    if core is None or core.mve:
+        return UNMEASURED_BYTES
+    tables = [load_table(library, board.core), load_table(library, f"{board.core}{FPU}")]
+    deepest = 0
+    for table in tables:
+        need = kernel_need(registrations, library, table.core)
+        if need.unknown:
+            return UNMEASURED_BYTES
+        deepest = max(deepest, table.own_bytes, table.to_kernels_bytes + need.stack_bytes)
+    bytes_ = (APP_BYTES + deepest) * (1 + MARGIN)
+    return -(-int(bytes_) // _STEP) * _STEP
