@@ -48,10 +48,10 @@ class Serial:
 class Board:
     """A Zephyr board target.
 
-    `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows. `files` are the
-    Kconfig fragment and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are
-    Kconfig symbols of what the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a
-    board that is not described here, where a workspace tells it.
+    `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows; `flash_note` says why it
+    cannot get more flash. `files` are the Kconfig fragment and devicetree overlay that go into the app's boards/
+    folder, by file name. `selects` are Kconfig symbols of what the core has and Zephyr does not say. `arch` is
+    Zephyr's name of the architecture of a board that is not described here, where a workspace tells it.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Board:
     files: Mapping[str, str] | None = None
     selects: tuple[str, ...] = ()
     arch: str = ""
+    flash_note: str = ""
 
     @property
     def kconfig(self) -> str:
@@ -139,6 +140,7 @@ def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
             if path.suffix in (".conf", ".overlay")
         },
         selects=tuple(raw.get("selects", ())),
+        flash_note=raw.get("flash_note", ""),
     )
 
 
