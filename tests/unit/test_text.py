@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,8 +94,10 @@ def test_plan_of_a_model() -> None:
     head = plan_head(model, get("reference"))
     shown = text.plan(Path("a/net.tflite"), model, head, draw=True, written=Path("out.tflite"))
     assert shown.startswith("net.tflite: 3 operators, 4 buffers in the head (0 scratch buffers)\n")
-    assert "linear             256" in shown and "lower bound        128" in shown and ", reached" in shown
+    assert "linear             256" in shown and "lower bound        128" in shown and "so this one is optimal" in shown
     assert shown.endswith("Written: out.tflite")
+    above = text.plan(Path("net.tflite"), model, replace(head, lower_bound_bytes=96), draw=False, written=None)
+    assert "this one is 32 bytes above" in above
     raw = json.loads(json.dumps(text.plan_json(head)))
     assert (raw["linear_bytes"], raw["greedy_bytes"], raw["lower_bound_bytes"]) == (256, 128, 128)
     assert [buffer["size"] for buffer in raw["buffers"]] == [64] * 4

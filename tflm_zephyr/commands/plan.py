@@ -37,7 +37,6 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
 def _plan_csv(args: argparse.Namespace) -> Done:
     from tflm_zephyr.plan import csvio
     from tflm_zephyr.plan.check import check
-    from tflm_zephyr.plan.problem import lower_bound
     from tflm_zephyr.plan.search import pack
 
     problem = csvio.load(args.model)
@@ -46,8 +45,8 @@ def _plan_csv(args: argparse.Namespace) -> Done:
     if args.output is not None:
         _write_output(args.output, args.model, csvio.dump(plan).encode())
     return Done(
-        text.packing(plan, lower_bound(problem), written=args.output),
-        text.packing_json(plan, lower_bound(problem)),
+        text.packing(plan, plan.proven_bytes, written=args.output),
+        text.packing_json(plan, plan.proven_bytes),
     )
 
 

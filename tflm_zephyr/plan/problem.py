@@ -60,11 +60,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """An offset in bytes for each of the problem's buffers; `method` says what found it."""
+    """An offset in bytes for each of the problem's buffers; `method` says what found it.
+
+    `proven_bytes`: no plan of the problem is smaller, as far as the planner has proven it.
+    """
 
     problem: Problem
     offsets: tuple[int, ...]
     method: str
+    proven_bytes: int = 0
 
     @cached_property
     def size_bytes(self) -> int:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import itertools
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tflm_zephyr.plan.beam import Sections, Setting, beam
 from tflm_zephyr.plan.check import check
 from tflm_zephyr.plan.csvio import load
 from tflm_zephyr.plan.greedy import first_fit, greedy
@@ -88,42 +85,23 @@ def fragmented() -> Problem:
     raise AssertionError("no such problem")
 
 
-def test_beams_find_what_no_order_finds() -> None:
-    problem = fragmented()
-    plan = pack(problem)
+def test_searches_find_what_no_order_finds() -> None:
+    plan = pack(fragmented())
     check(plan)
     assert plan.method == "packed"
 
 
-def test_a_beam_that_dropped_nothing_proves_that_there_is_no_packing() -> None:
-    sections = Sections([0, 0, 1], [1, 2, 2], [2, 3, 2])
-    assert beam(sections, 5, Setting(0.1, 0.1), 50, 10**6).offsets is not None
-    refused = beam(sections, 4, Setting(0.1, 0.1), 50, 10**6)
-    assert refused.offsets is None and refused.proven
-
-
-@pytest.mark.parametrize("seed", range(80))
-def test_proofs_agree_with_brute_force(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(120))
+def test_what_is_proven_is_the_optimum(seed: int) -> None:
     problem = random_problem(seed, most=6)
-    sized = [i for i, size in enumerate(problem.sizes) if size]
-    if not sized:
-        return
-    buffers = [problem.buffers[i] for i in sized]
-    units = [problem.sizes[i] // 16 for i in sized]
-    sections = Sections([b.lower for b in buffers], [b.upper for b in buffers], units)
-    optimum = smallest(problem) // 16
-    for capacity in range(lower_bound(problem) // 16, optimum):
-        assert beam(sections, capacity, Setting(0.1, 0.1), 10_000, 10**9).proven
-    assert beam(sections, optimum, Setting(0.1, 0.1), 10_000, 10**9).offsets is not None
+    plan = pack(problem)
+    assert lower_bound(problem) <= plan.proven_bytes == plan.size_bytes == smallest(problem)
 
 
-def test_numpy_is_imported_only_when_a_beam_is_needed() -> None:
-    code = (
-        "import sys; from tflm_zephyr.plan.search import pack; from tflm_zephyr.plan.problem import *; "
-        "pack(Problem((Buffer('a', 0, 2, 16), Buffer('b', 1, 3, 32)))); sys.exit('numpy' in sys.modules)"
-    )
-    root = Path(__file__).resolve().parents[3]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+def test_some_optima_are_above_the_lower_bound_and_proven() -> None:
+    problems = (random_problem(seed, most=9) for seed in range(2000))
+    found = next(p for p in problems if pack(p).proven_bytes > lower_bound(p))
+    assert smallest(found) == pack(found).size_bytes == pack(found).proven_bytes
 
 
 def test_ten_thousand_buffers_end_in_seconds() -> None:
@@ -137,13 +115,12 @@ def test_ten_thousand_buffers_end_in_seconds() -> None:
     check(plan)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", "ABCDE")
+@pytest.mark.parametrize("name", "ABCDEF")
 def test_hard_problems_fit_their_capacity(shared: Path, name: str) -> None:
     problem = load(shared / "allocation-problems" / f"{name}.{CAPACITY}.csv")
     start = time.process_time()
     plan = pack(problem, capacity=CAPACITY)
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 20
     check(plan, arena_bytes=CAPACITY)
     assert greedy(problem).size_bytes > 1.2 * CAPACITY
 

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A depth-first search for a packing within a capacity, which decides where there is least to choose.
+
+Complete, and from the bottom up as google/minimalloc's: a packing in which no buffer could be moved down exists
+if there is any, and in it each buffer lies on the ground or on another one. But it need not go on at the lowest
+place of all. A section's floor is the lowest offset that any of its unplaced buffers can still have; a valley is
+a run of sections with one floor, and higher ones on both sides. No buffer that could start on a valley's floor
+reaches out of it, so in each of its sections either one of those starts there, or none does: then each of them
+lies on some other unplaced buffer, hence starts higher. The section with the fewest possibilities is decided
+first. A single one is no choice at all, and what follows from it leaves fewer for the others.
+
+A section's need, the height of its unplaced buffers stacked by their lowest offsets, must stay within the
+capacity. Spans of time that no unplaced buffer joins are searched one after the other; where one has no packing,
+the search goes back to the decision that cut it off, past all of those in the others. What was searched in vain
+is remembered. After some decisions the search starts over with another order of trying, since no decision makes
+good an early one that was wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import NamedTuple
+
+from tflm_zephyr.plan.sections import Sections
+from tflm_zephyr.plan.skyline import Skyline
+
+_DECISIONS = 500  # of the shortest searches before they start over
+_NOISE = 0.2  # how far a buffer's rank moves when starting over, as a share of all buffers
+_CAUTIONS = (30.0, 10.0, 100.0, 3.0)  # a section counts as possibilities x (1 + caution x its share of slack)
+_SEED = 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """Offsets, or None; `proven`: then there are none at all. `work` counts looks at a buffer in a section."""
+
+    offsets: tuple[int, ...] | None
+    proven: bool
+    work: int
+
+
+def fit(sections: Sections, capacity: int, max_work: int) -> Result:
+    """A packing within `capacity` (in the unit of the sizes), unless the work is spent before one is found."""
+    search = _Search(sections, capacity, max_work)
+    rng = random.Random(_SEED)
+    known = [(order, caution) for caution in _CAUTIONS for order in sections.orders]
+    for turn in count():
+        if turn < len(known):
+            order, caution = known[turn]
+        else:
+            reach = _NOISE * len(sections.sizes)
+            order = [rank + reach * rng.random() for rank in sections.orders[turn % len(sections.orders)]]
+            caution = _CAUTIONS[int(rng.random() * len(_CAUTIONS))]
+        ended = search.run(order, caution, _DECISIONS * _luby(turn // len(known)))
+        if ended is not None:
+            return Result(tuple(search.sky.offsets) if ended else None, not ended, search.sky.work)
+        if search.sky.work > max_work:
+            break
+    return Result(None, False, search.sky.work)
+
+
+def _luby(turn: int) -> int:
+    """1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: within a constant factor of the best lengths to start over at."""
+    size = 1
+    while turn >= size:
+        size = 2 * size + 1
+    while turn < size - 1:
+        size //= 2
+        turn %= size
+    return (size + 1) // 2
+
+
+class _Part(NamedTuple):
+    """Buffers that lifespans join, in the order of their starts, and the sections they may be unplaced in."""
+
+    buffers: list[int]
+    start: int
+    end: int
+
+
+class _Agenda(NamedTuple):
+    """What is left to search: a part, the decision (its index) that made it, and the rest."""
+
+    part: _Part
+    parent: int
+    rest: _Agenda | None
+
+
+@dataclass
+class _Decision:
+    """Buffers still to try at a floor, then none of all of them; `mark` is the length of the trail before it."""
+
+    part: _Part
+    parent: int
+    rest: _Agenda | None
+    mark: int
+    untried: Iterator[int]
+    starting: list[int]
+    may_rise: bool
+    state: bytes
+
+
+class _Search:
+    """Searches within one capacity; `failed` are the states of parts that have no packing."""
+
+    def __init__(self, sections: Sections, capacity: int, max_work: int) -> None:
+        self.sections, self.max_work = sections, max_work
+        self.sky = Skyline(sections, capacity)
+        self.failed: set[bytes] = set()
+
+    def run(self, order: Sequence[float], caution: float, decisions: int) -> bool | None:
+        """Whether there is a packing (the skyline then has it); None when `decisions` or the work are spent."""
+        sky = self.sky
+        sky.reset()
+        if not sky.update((1 << len(self.sections.members)) - 1):
+            return False
+        taken: list[_Decision] = []
+        agenda = self._queue(sorted(range(len(order)), key=self.sections.spans.__getitem__), -1, None)
+        while agenda is not None:
+            part, parent, rest = agenda
+            settled = self._settle(part, caution)
+            if isinstance(settled, _Part):
+                agenda = self._queue(settled.buffers, parent, rest)
+                continue
+            if settled is not None:
+                section, starting = settled
+                state = sky.digest(part.buffers)
+                if state not in self.failed:
+                    starting.sort(key=order.__getitem__, reverse=True)
+                    may_rise = sky.slacks[section] > 0
+                    decision = _Decision(part, parent, rest, len(sky.trail), iter(starting), starting, may_rise, state)
+                    taken.append(decision)
+                    parent = len(taken) - 1
+                    decisions -= 1
+            at = self._next(taken, parent)
+            if at < 0:
+                return False
+            if decisions < 0 or sky.work > self.max_work:
+                return None
+            agenda = self._queue(taken[at].part.buffers, at, taken[at].rest)
+        return True
+
+    def _next(self, taken: list[_Decision], at: int) -> int:
+        """Go back to decision `at` and do what is next there, or before it if nothing is.
+
+        Which decision it was, or -1 when all have been tried.
+        """
+        sky = self.sky
+        while at >= 0:
+            del taken[at + 1 :]
+            decision = taken[at]
+            sky.undo(decision.mark)
+            buffer = next(decision.untried, None)
+            if buffer is not None:
+                if sky.place(buffer):
+                    return at
+            elif decision.may_rise:
+                decision.may_rise = False
+                if sky.rise(decision.starting):
+                    return at
+            else:
+                self.failed.add(decision.state)
+                at = decision.parent
+        return -1
+
+    def _queue(self, buffers: Iterable[int], parent: int, rest: _Agenda | None) -> _Agenda | None:
+        """The unplaced of `buffers` in parts, those of few buffers before the others, and then the rest."""
+        spans, unplaced = self.sections.spans, self.sky.unplaced
+        parts: list[_Part] = []
+        for buffer in buffers:
+            if unplaced >> buffer & 1:
+                start, end = spans[buffer]
+                if not parts or start >= parts[-1].end:
+                    parts.append(_Part([buffer], start, end))
+                else:
+                    parts[-1].buffers.append(buffer)
+                    if end > parts[-1].end:
+                        parts[-1] = parts[-1]._replace(end=end)
+        for part in sorted(parts, key=lambda part: len(part.buffers), reverse=True):
+            rest = _Agenda(part, parent, rest)
+        return rest
+
+    def _settle(self, part: _Part, caution: float) -> tuple[int, list[int]] | _Part | None:
+        """Do all that is forced in a part. None when it has no packing, else the section to decide on and the
+        buffers that may start at its floor; or the part itself, when it may have come apart or is done."""
+        sky = self.sky
+        keys, flag_at = sky.keys, sky.flag_at
+        while True:
+            section = self._narrowest(part, caution)
+            lowest = 2 * sky.floors[section]
+            group = self.sections.members[section]
+            floating = [buffer for buffer in group if keys[buffer] >> flag_at == lowest + 1]
+            if not all(sky.rise([buffer]) for buffer in floating):
+                return None
+            if floating:
+                continue
+            starting = [buffer for buffer in group if keys[buffer] >> flag_at == lowest]
+            if len(starting) > 1:
+                return section, starting
+            if sky.slacks[section] > 0:
+                mark = len(sky.trail)
+                possible = sky.rise(starting)
+                sky.undo(mark)
+                if possible:
+                    return section, starting
+            if not sky.place(starting[0]):
+                return None
+            if self._separates(starting[0]):
+                return part
+
+    def _narrowest(self, part: _Part, caution: float) -> int:
+        """The section of a valley with the fewest possibilities for its floor; the first of equal ones."""
+        sky = self.sky
+        floors, slacks, above = sky.floors, sky.slacks, sky.capacity + 1
+        sky.work += part.end - part.start
+        share = caution / sky.capacity
+        narrowest, fewest = -1, math.inf
+        section, left = part.start, above
+        while section < part.end:
+            floor, start = floors[section], section
+            section += 1
+            while section < part.end and floors[section] == floor:
+                section += 1
+            if left > floor < (floors[section] if section < part.end else above):
+                next_key = (2 * floor + 1) << sky.flag_at
+                for inside in range(start, section):
+                    possible = bisect_left(sky.sorted[inside], next_key) * (1 + share * slacks[inside])
+                    if possible < fewest:
+                        narrowest, fewest = inside, possible
+            left = floor
+        return narrowest
+
+    def _separates(self, buffer: int) -> bool:
+        """Whether nothing unplaced is left in a section of the placed buffer's life, or across a border in it."""
+        start, end = self.sections.spans[buffer]
+        unplaced = self.sky.unplaced
+        left = [unplaced & bits for bits in self.sections.member_bits[start:end]]
+        return not all(left) or not all(one & other for one, other in pairwise(left))
