@@ -24,6 +24,9 @@ from tflm_zephyr.kernels import CORES
 from tflm_zephyr.resources import package_data
 
 FPU = "+fp"  # behind a core's name: compiled for its floating point unit
+# What MicroMutableOpResolver<N> grows by with N: a TFLMRegistration of 28 bytes, an operator's code and its parser
+# (tensorflow/lite/micro/micro_mutable_op_resolver.h at 8d404de7, 32-bit).
+RESOLVER_ENTRY_BYTES = 36
 _DATA = "kernel_sizes.json"
 
 
@@ -68,8 +71,9 @@ class KernelTable:
 class KernelNeed:
     """What a set of kernels needs together.
 
-    `stack_bytes` is the deepest kernel's alone. `unknown` are registration functions that were not measured and are
-    not counted; `measured_core` is the core that the numbers are of.
+    `ram_bytes` includes one resolver's entries for all of them, unknown ones too. `stack_bytes` is the deepest
+    kernel's alone. `unknown` are registration functions that were not measured; their kernels are not counted.
+    `measured_core` is the core that the numbers are of.
     """
 
     flash_bytes: int
@@ -94,7 +98,7 @@ def kernel_need(registrations: Iterable[str], library: str, core: str, *, linked
     parts += [table.library[name] for name in sorted({name for row in rows for name in row.library} - set(linked))]
     return KernelNeed(
         sum(part.flash for part in parts),
-        sum(part.ram for part in parts),
+        sum(part.ram for part in parts) + RESOLVER_ENTRY_BYTES * len(wanted),
         max((row.stack_bytes for row in rows), default=0),
         tuple(name for name in wanted if name not in table.rows),
         table.core,
