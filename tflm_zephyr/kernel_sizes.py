@@ -27,6 +27,8 @@ FPU = "+fp"  # behind a core's name: compiled for its floating point unit
 # What MicroMutableOpResolver<N> grows by with N: a TFLMRegistration of 28 bytes, an operator's code and its parser
 # (tensorflow/lite/micro/micro_mutable_op_resolver.h at 8d404de7, 32-bit).
 RESOLVER_ENTRY_BYTES = 36
+# Kernels that run another subgraph (MicroGraph::InvokeSubgraph), whose kernels stack on top of theirs.
+RUN_SUBGRAPHS = frozenset({"Register_CALL_ONCE", "Register_IF", "Register_WHILE"})
 _DATA = "kernel_sizes.json"
 
 
@@ -72,7 +74,7 @@ class KernelNeed:
     """What a set of kernels needs together.
 
     `ram_bytes` includes one resolver's entries for all of them, unknown ones too. `stack_bytes` is the deepest
-    kernel's alone. `unknown` are registration functions that were not measured; their kernels are not counted.
+    kernel's alone, on top of one of each kernel that runs subgraphs. `unknown` are registration functions that were not measured; their kernels are not counted.
     `measured_core` is the core that the numbers are of.
     """
 
@@ -99,10 +101,15 @@ def kernel_need(registrations: Iterable[str], library: str, core: str, *, linked
     return KernelNeed(
         sum(part.flash for part in parts),
         sum(part.ram for part in parts) + RESOLVER_ENTRY_BYTES * len(wanted),
-        max((row.stack_bytes for row in rows), default=0),
+        _stack_bytes({name: table.rows[name].stack_bytes for name in wanted if name in table.rows}),
         tuple(name for name in wanted if name not in table.rows),
         table.core,
     )
+
+
+def _stack_bytes(stacks: Mapping[str, int]) -> int:
+    outer = sum(size for name, size in stacks.items() if name in RUN_SUBGRAPHS)
+    return outer + max((size for name, size in stacks.items() if name not in RUN_SUBGRAPHS), default=0)
 
 
 def load_table(library: str, core: str) -> KernelTable:

@@ -82,6 +82,14 @@ def test_the_nearest_core_stands_in_and_is_named(core: str, measured: str) -> No
     assert need.flash_bytes == (181 if measured.endswith(FPU) else 180)
 
 
+def test_kernels_that_run_subgraphs_stack_below_the_others() -> None:
+    def stack(*names: str) -> int:
+        return kernel_need([f"Register_{name}" for name in names], "reference", "cortex-m3").stack_bytes
+
+    assert stack("ABS", "ADD") == max(stack("ABS"), stack("ADD"))
+    assert stack("IF", "WHILE", "ABS", "ADD") == stack("IF") + stack("WHILE") + stack("ADD")
+
+
 def test_a_core_or_library_that_is_none() -> None:
     with pytest.raises(AppError, match="no core 'cortex-a9'"):
         load_table("reference", "cortex-a9")
