@@ -74,8 +74,8 @@ class KernelNeed:
     """What a set of kernels needs together.
 
     `ram_bytes` includes one resolver's entries for all of them, unknown ones too. `stack_bytes` is the deepest
-    kernel's alone, on top of one of each kernel that runs subgraphs. `unknown` are registration functions that were not measured; their kernels are not counted.
-    `measured_core` is the core that the numbers are of.
+    kernel's alone, on top of one of each kernel that runs subgraphs. `unknown` are registration functions that were
+    not measured; their kernels are not counted. `measured_core` is the core that the numbers are of.
     """
 
     flash_bytes: int
