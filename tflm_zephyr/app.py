@@ -199,6 +199,11 @@ class AppSpec:
         return tuple(board.name for board in self.boards if not board.twister)
 
     @property
+    def float_outputs(self) -> bool:
+        """Whether an output is float32: otherwise the self-test's code for such compiles to nothing."""
+        return any(tensor.type == "float32" for model in self.models for tensor in model.outputs)
+
+    @property
     def emulated(self) -> bool:
         """Whether every board is emulated."""
         return bool(self.boards) and all(board.qemu is not None for board in self.boards)

@@ -42,17 +42,17 @@ char Digit(unsigned value)
 	return static_cast<char>(value < 10 ? '0' + value : 'a' + value - 10);
 }
 
-// The digits of `value`, in a buffer that ends at `end`; returns where they start.
-char *Decimal(uint32_t value, char *end)
+void Decimal(uint32_t value, void (*out)(const char *, size_t))
 {
+	char digits[10];
+	char *const end = digits + sizeof(digits);
+	char *start = end;
 	do {
-		*--end = Digit(value % 10);
+		*--start = Digit(value % 10);
 		value /= 10;
 	} while (value != 0);
-	return end;
+	out(start, end - start);
 }
-
-constexpr size_t kDecimalDigits = 10;
 
 }  // namespace
 
@@ -87,11 +87,8 @@ Record &Record::Of(size_t run, size_t index)
 
 Record &Record::Number(const char *key, uint32_t value)
 {
-	char digits[kDecimalDigits];
-	char *const end = digits + sizeof(digits);
-	char *const start = Decimal(value, end);
 	Put(key);
-	Put(start, end - start);
+	Decimal(value, Put);
 	return *this;
 }
 
@@ -192,10 +189,7 @@ void Say(const char *text)
 
 void SayNumber(uint32_t value)
 {
-	char digits[kDecimalDigits];
-	char *const end = digits + sizeof(digits);
-	char *const start = Decimal(value, end);
-	Send(start, end - start);
+	Decimal(value, Send);
 }
 
 void SayQuantized(int32_t value, float scale, int32_t zero_point)

@@ -14,9 +14,9 @@ namespace {
 // Float outputs may differ in their last bits where another compiler orders or fuses operations.
 constexpr float kFloatTolerance = 1e-5f;
 
-bool IsFloat(const char *type)
+bool IsFloat([[maybe_unused]] const char *type)
 {
-	return std::strcmp(type, "float32") == 0;
+	return false;
 }
 
 bool Close(const uint8_t *got, const uint8_t *want)
