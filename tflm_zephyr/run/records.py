@@ -108,6 +108,8 @@ class RecordReader:
             return None  # log text, or a record so damaged that the count at the end will miss it
         if self._pending is None:
             self.stray += 1
+            if kind == "error":  # before the first run or between two: nothing more will come
+                self._stray_error(rest)
             return None
         try:
             if kind == "end":
@@ -141,6 +143,15 @@ class RecordReader:
                 hint="Generate and flash the app again with this version of the tool",
             )
         self._count(text)
+
+    def _stray_error(self, rest: str) -> None:
+        try:
+            fields = Fields(rest)
+            at, code = fields.text("at"), fields.number("code")
+        except DamagedError:
+            return
+        what = f"the app reports: {sentence(code, at)} (code {code}, at {at})"
+        raise DeviceError(what, where=self._link, hint="Generate with --debug to see more")
 
     def _count(self, text: str) -> None:
         assert self._pending is not None

@@ -204,3 +204,11 @@ def test_crashes_are_known(line: str) -> None:
 @pytest.mark.parametrize("line", [BANNER, "TFLM:error code=1 at=FATAL ERROR", "all is well", ""])
 def test_other_lines_are_no_crashes(line: str) -> None:
     assert not is_crash(line)
+
+
+def test_an_error_before_the_first_run_is_told() -> None:
+    with pytest.raises(DeviceError, match=r"TFLM aborted.*code 8, at abort"):
+        read(["boot", "TFLM:error code=8 at=abort"])
+    with pytest.raises(DeviceError, match=r"fatal error: kernel oops \(code 3, at fault\)"):
+        read(["TFLM:error code=3 at=fault"])
+    assert read(["TFLM:error code=x at=fault"]) is None
