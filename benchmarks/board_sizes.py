@@ -120,8 +120,8 @@ def main() -> int:
         place = args.folder.absolute() if args.folder else Path(made)
         for board in args.board or known_boards():
             bases[board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
-    if args.update:
-        TABLE.write_text(dump_bases(bases))
+            if args.update:
+                TABLE.write_text(dump_bases(bases))
     return 0
 
 
