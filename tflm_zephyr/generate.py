@@ -29,6 +29,7 @@ from tflm_zephyr.interface import check_interface, tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.kernels.variants import typed_registration, uses_of
+from tflm_zephyr.kernels.work import cmsis_nn_work
 from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
 from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, load_model
@@ -135,7 +136,8 @@ def generate(
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    choice = choose(config.kernels, boards, tflm.sources)
+    work = sum(cmsis_nn_work(load_model(item.model)) for item in config.models)
+    choice = choose(config.kernels, boards, tflm.sources, work=work)
     libraries = kernel_libraries(
         choice.names,
         boards,

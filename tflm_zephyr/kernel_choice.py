@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kernel libraries an app carries, and for which cores: by what was asked for and the boards. Pure.
 
-CMSIS-NN is for Cortex-M. Where a board's core is not known before Zephyr configures it, the app carries both
+CMSIS-NN is for Cortex-M, and for models that give it work: its kernels take 4 KB of flash and more above the
+reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr configures it, the app carries both
 libraries, and its Kconfig (CPU_CORTEX_M) decides.
 """
 
@@ -19,6 +20,11 @@ AUTO, REFERENCE, CMSIS_NN = "auto", "reference", "cmsis_nn"
 ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
 
 
+LEAST_WORK = 1000
+"""Multiply-accumulates that CMSIS-NN must have to do for "auto" to take it: about 1.5 ms of the reference kernels' time at
+64 MHz (person_detect has 7.2 million and takes them 700 million instructions on a Cortex-M3)."""
+
+
 @dataclass(frozen=True)
 class KernelChoice:
     """`names` of the libraries, sorted: one, or both when the build decides. `notes` are remarks for the user."""
@@ -32,8 +38,10 @@ class KernelChoice:
         return self.names[0] if len(self.names) == 1 else AUTO
 
 
-def choose(asked: str, boards: Sequence[Board], available: Collection[str]) -> KernelChoice:
+def choose(asked: str, boards: Sequence[Board], available: Collection[str], *, work: int = LEAST_WORK) -> KernelChoice:
     """The libraries for `boards`. `asked` is "auto" or a library's name, `available` what the workspace has.
+
+    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.work).
 
     Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, or in a workspace without it.
     """
@@ -51,6 +59,9 @@ def choose(asked: str, boards: Sequence[Board], available: Collection[str]) -> K
             raise AppError("the workspace has no cmsis-nn module", where="--kernels cmsis_nn", hint=ALLOW_CMSIS_NN)
         return KernelChoice((CMSIS_NN,))
     names = {name for board in boards for name in libraries_of(board)}
+    if CMSIS_NN in names and work < LEAST_WORK:
+        what = f"just {work} multiply-accumulates" if work else "nothing"
+        return KernelChoice((REFERENCE,), (f"reference kernels: CMSIS-NN would have {what} to compute",))
     if CMSIS_NN in names and CMSIS_NN not in available:
         return KernelChoice(
             (REFERENCE,), (f"reference kernels, as the workspace has no cmsis-nn module. {ALLOW_CMSIS_NN}",)
