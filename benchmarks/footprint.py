@@ -56,8 +56,8 @@ def hello_world(bench: Bench, boards: Sequence[str]) -> None:
         goals = GOALS.get(board, (None, None))
         theirs = bench.build(bench.sample, board, "zephyr_sample")
         base = tuple(used_bytes(theirs, region) for region in ("FLASH", "RAM"))
-        say(f"\nhello_world on {board}\n{'':36} {'flash':>6} of the sample's {'RAM':>17} of the sample's")
-        say(f"{SAMPLE:36} {base[0]:6} {'':27} {base[1]:6}")
+        say(f"\nhello_world on {board}\n{'':44} {'flash':>6} of the sample's {'RAM':>17} of the sample's")
+        say(f"{SAMPLE:44} {base[0]:6} {'':27} {base[1]:6}")
         for model_name, model in models:
             for kernels, kernels_name in KERNELS:
                 name = f"{model.stem}_{kernels}"
@@ -67,7 +67,7 @@ def hello_world(bench: Bench, boards: Sequence[str]) -> None:
                 tested = ""
                 if load_board(board).qemu is not None:
                     tested = f"  self-test: {emulated(built).status}"
-                row = f"{f'this app, {model_name}, {kernels_name}':36} {used[0]:6} {shown[0]:27} {used[1]:6} {shown[1]}"
+                row = f"{f'this app, {model_name}, {kernels_name}':44} {used[0]:6} {shown[0]:27} {used[1]:6} {shown[1]}"
                 say(row + tested)
 
 
@@ -86,7 +86,7 @@ def person_detect(bench: Bench) -> None:
     if not PERSON_DETECT.is_file():
         say(f"\n{NO_PERSON_DETECT}")
         return
-    say(f"\nperson_detect on {EMULATED}\n{'':36} {'instructions':>13} of the module's           outputs")
+    say(f"\nperson_detect on {EMULATED}\n{'':44} {'instructions':>13} of the module's           outputs")
     base = 0
     cases = (
         ("Zephyr's module, its default kernels", ("--tflm", "module", "--kernels", "reference")),
@@ -99,7 +99,7 @@ def person_detect(bench: Bench) -> None:
         ratio = against(count / base, INSTRUCTIONS_GOAL) if base else ""
         base = base or count
         verdict = "equal to LiteRT's reference" if equals_reference(result) else f"self-test: {result.status}"
-        say(f"{name:36} {count:13,} {ratio:26} {verdict}")
+        say(f"{name:44} {count:13,} {ratio:26} {verdict}")
 
 
 def main() -> int:
