@@ -116,7 +116,8 @@ bool SelfTest(const Subject &subject)
 	}
 
 	bool good = true;
-	const size_t runs = subject.golden == nullptr ? 1 : subject.golden->count;
+	const uint8_t *golden = subject.golden == nullptr ? nullptr : subject.golden->bytes;
+	const size_t runs = golden == nullptr ? 1 : subject.golden->runs;
 	for (size_t run = 0; run < runs; ++run) {
 		status = subject.reset();
 		if (status != Status::kOk) {
@@ -124,8 +125,9 @@ bool SelfTest(const Subject &subject)
 		}
 		for (size_t i = 0; i < subject.inputs; ++i) {
 			const Bytes input = subject.input(i);
-			if (subject.golden != nullptr) {
-				std::memcpy(input.data, subject.golden->runs[run].inputs[i], input.size);
+			if (golden != nullptr) {
+				std::memcpy(input.data, golden, input.size);
+				golden += input.size;
 			} else {
 				std::memset(input.data, 0, input.size);
 			}
@@ -141,9 +143,10 @@ bool SelfTest(const Subject &subject)
 			SayOutput(subject, i, subject.output(i));
 		}
 		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=", sys_clock_hw_cycles_per_sec());
-		for (size_t i = 0; subject.golden != nullptr && i < subject.outputs; ++i) {
-			good &= Check(run, i, subject.output(i), subject.golden->runs[run].outputs[i],
-				      subject.output_info[i].type);
+		for (size_t i = 0; golden != nullptr && i < subject.outputs; ++i) {
+			const Bytes output = subject.output(i);
+			good &= Check(run, i, output, golden, subject.output_info[i].type);
+			golden += output.size;
 		}
 	}
 	RecordStacks();

@@ -8,15 +8,11 @@
 
 namespace tflm_app {
 
-// One run's inputs and the outputs a reference implementation gave, in the model's order of tensors.
-struct GoldenRun {
-	const uint8_t *const *inputs;
-	const uint8_t *const *outputs;
-};
-
+// The bytes of each run's inputs and then of the outputs that a reference implementation gave, one after the
+// other in the model's order of tensors.
 struct Golden {
-	const GoldenRun *runs;
-	size_t count;
+	const uint8_t *bytes;
+	size_t runs;
 };
 
 // How to read an output's elements. `scale` 0: they are no numbers that people would read.
