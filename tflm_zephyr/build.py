@@ -22,7 +22,7 @@ _TABLE_NAME = "memory_regions.txt"
 _CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
 _DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
 _HINTS = {
-    "overflow": "Use a smaller model or arena, optimise for size, or choose a board with more memory",
+    "overflow": "`tflm-zephyr fit --app APP/app.yaml` says what would help",
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 

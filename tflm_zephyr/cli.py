@@ -74,7 +74,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
-    for add in (_generate, _plan, _build, _footprint, _flash, _run, _boards, _ports):
+    for add in (_generate, _fit, _plan, _build, _footprint, _flash, _run, _boards, _ports):
         add(commands)
 
 
@@ -91,8 +91,34 @@ def _command(commands: _Commands, name: str, text: str) -> argparse.ArgumentPars
 
 def _generate(commands: _Commands) -> None:
     parser = _command(commands, "generate", "write a ready-to-flash Zephyr app for a .tflite model")
-    parser.add_argument("model", nargs="*", type=Path, metavar="MODEL", help=".tflite files")
+    _models(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("--name", help="the app's name (default: its folder's)")
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="FILE",
+        help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
+    )
+    parser.add_argument(
+        "--model-data",
+        choices=("binary", "array"),
+        help="the model's bytes: taken in by the assembler (binary, the default), or a C++ array",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
+    parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
+    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
+    _workspace(parser)
+
+
+def _fit(commands: _Commands) -> None:
+    parser = _command(commands, "fit", "tell whether an app will fit its boards, and what helps where it does not")
+    _models(parser)
+    _workspace(parser)
+
+
+def _models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="*", type=Path, metavar="MODEL", help=".tflite files")
     parser.add_argument("--app", type=Path, metavar="FILE", help="an app file (YAML) instead of the flags")
     parser.add_argument(
         "-b",
@@ -101,7 +127,6 @@ def _generate(commands: _Commands) -> None:
         metavar="BOARD",
         help="a board target; may be repeated (default: nrf9160dk/nrf9160/ns and mps2/an385)",
     )
-    parser.add_argument("--name", help="the app's name (default: its folder's)")
     parser.add_argument(
         "--kernels",
         choices=("auto", "reference", "cmsis_nn"),
@@ -119,25 +144,10 @@ def _generate(commands: _Commands) -> None:
         help="who plans the arena: this tool (default), or TFLM when the app starts",
     )
     parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
-    parser.add_argument(
-        "--inputs",
-        type=Path,
-        metavar="FILE",
-        help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
-    )
     parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
-    parser.add_argument(
-        "--model-data",
-        choices=("binary", "array"),
-        help="the model's bytes: taken in by the assembler (binary, the default), or a C++ array",
-    )
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
-    parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
-    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
-    _workspace(parser)
 
 
 def _plan(commands: _Commands) -> None:

@@ -39,6 +39,7 @@ from tflm_zephyr.tail import SLACK_BYTES
 from tflm_zephyr.typed_registrations import typed_for
 
 ZEPHYR_VERSION = "4.1.0"
+_NO_RUNS = GoldenRuns((), "", "", {})
 _WEST_MODULES = (
     "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
     "trusted-firmware-m",
@@ -125,12 +126,19 @@ def prepare(
 
 
 def generate(
-    config: AppConfig, app: Path, tflm: Tflm, *, boards: Sequence[Board] = (), keep_golden: bool = False
+    config: AppConfig,
+    app: Path,
+    tflm: Tflm,
+    *,
+    boards: Sequence[Board] = (),
+    keep_golden: bool = False,
+    golden: bool = True,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
     `boards`: those of `config` with what a workspace knows of them; otherwise what is known without one.
-    `keep_golden`: with the golden runs that are there, whichever engines made them.
+    `keep_golden`: with the golden runs that are there, whichever engines made them. `golden`: False for none, which
+    needs no engine; the app is then good for its sizes alone.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -151,17 +159,17 @@ def generate(
     kept: dict[str, bytes] = {}
     for model_config in config.models:
         item = prepare(model_config, tflm, libraries, sizes)
-        golden = golden_runs(item.model, model_config, app, keep=keep_golden)
+        runs = golden_runs(item.model, model_config, app, keep=keep_golden) if golden else _NO_RUNS
         prepared.append(item)
-        models.append(_model_spec(item, golden, sizes, _typed(item, config, tflm, choice)))
-        notes.extend(f"{model_config.label}: {remark}" for remark in golden.notes)
+        models.append(_model_spec(item, runs, sizes, _typed(item, config, tflm, choice)))
+        notes.extend(f"{model_config.label}: {remark}" for remark in runs.notes)
         need = item.needs[0].arena.bytes
         if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:
             notes.append(f"{model_config.label}: {model_config.arena} bytes are too few; the estimate is {need}")
-        if golden.warning:
-            notes.append(f"warning: {model_config.label}: {golden.warning}")
-        if golden.runs:
-            kept[path_of(models[-1].ident)] = dump(golden, item.model.sha256)
+        if runs.warning:
+            notes.append(f"warning: {model_config.label}: {runs.warning}")
+        if runs.runs:
+            kept[path_of(models[-1].ident)] = dump(runs, item.model.sha256)
         else:
             notes.append(f"{model_config.label}: the self-test carries no reference")
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SHOWN_VALUES = 16
 
 
-def generated(app: Path, made: Generated, change: Change, workflow: Path | None) -> str:
-    """After `generate`."""
+def generated(app: Path, made: Generated, change: Change, workflow: Path | None, fits: Sequence[str] = ()) -> str:
+    """After `generate`. `fits`: the lines on whether it fits its boards."""
     spec = made.spec
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
@@ -39,6 +39,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None)
         if model.golden:
             lines.append(f"    self-test: {_count(len(model.golden), 'run')}, reference {model.golden_source}")
     lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
+    lines += fits
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
     board = spec.boards[0].name

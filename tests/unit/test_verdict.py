@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an app fits a board: sums and bounds from tables made up here, then from the shipped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tflm_zephyr import board_sizes, kernel_sizes
+from tflm_zephyr.app import AppSpec, ArenaSpec, CallSpec, GoldenSpec, ModelSpec, ResolverSpec, TensorSpec
+from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.board_sizes import BoardBase, dump_bases
+from tflm_zephyr.kernel_sizes import RESOLVER_ENTRY_BYTES, Bytes, KernelRow, KernelTable, dump_tables
+from tflm_zephyr.verdict import CLOSE, NO, UNKNOWN, YES, Use, golden_bytes, verdict, verdicts
+
+DIV, EXP = "libgcc.a(_div.o).text", "libm.a(exp.o).text"
+M3 = Board("one/m3", description="made up", core="cortex-m3", flash_kib=64, ram_kib=16)
+M4 = Board("two/m4", description="made up", core="cortex-m4", flash_kib=64, ram_kib=16)
+TENSOR = TensorSpec("x", "int8", "int8_t", "kTfLiteInt8", (1, 10), 10, 10)
+
+
+def table(core: str, library: str, conv: int) -> KernelTable:
+    return KernelTable(
+        core,
+        library,
+        "abc",
+        (Bytes(conv, 4), Bytes(300, 0), Bytes(9000, 64)),
+        {DIV: Bytes(50, 0), EXP: Bytes(400, 0)},
+        {
+            "Register_CONV_2D": KernelRow((0, 1), (DIV,), 100),
+            "Register_SOFTMAX": KernelRow((1,), (DIV, EXP), 100),
+            "Register_HUGE": KernelRow((2,), (), 100),
+        },
+        40,
+        90,
+        600,
+    )
+
+
+BASE = BoardBase("one/m3", "cortex-m3", 20_000, 3_000, 1_024, 700, 80, (-10, 30), (0, 8), frozenset({DIV}))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tables of two cores for each library, and of one board."""
+    tables = [
+        table("cortex-m3", "reference", 2000),
+        table("cortex-m33", "reference", 2100),
+        table("cortex-m3", "cmsis_nn", 5000),
+        table("cortex-m33", "cmsis_nn", 5600),
+    ]
+    monkeypatch.setattr(kernel_sizes, "package_data", lambda name: dump_tables(tables))
+    monkeypatch.setattr(board_sizes, "package_data", lambda name: dump_bases({"one/m3": BASE}))
+    kernel_sizes.all_tables.cache_clear()
+    board_sizes._bases.cache_clear()
+    yield
+    kernel_sizes.all_tables.cache_clear()
+    board_sizes._bases.cache_clear()
+
+
+def model(ident: str = "net", *registrations: str, data: int = 1000, arena: int = 2000, runs: int = 0) -> ModelSpec:
+    calls = tuple(CallSpec(f"Add{name}()") for name in registrations)
+    run = GoldenSpec((bytes(10),), (bytes(10),))
+    return ModelSpec(
+        name=ident,
+        ident=ident,
+        sha256="0" * 64,
+        data=bytes(data),
+        planned=False,
+        inputs=(TENSOR,),
+        outputs=(TENSOR,),
+        resolver=ResolverSpec(calls),
+        arena=ArenaSpec(arena, "estimated", ""),
+        golden=(run,) * runs,
+        registrations=registrations,
+    )
+
+
+def app(*models: ModelSpec, board: Board = M3, **changes: object) -> AppSpec:
+    spec = AppSpec(
+        name="app",
+        models=models,
+        boards=(board,),
+        kernels=("cmsis_nn",),
+        tflm="selected",
+        tflm_revision="abc",
+        tflm_sources={},
+        tflm_include_dirs=(),
+        zephyr_version="4.1.0",
+        west_modules=(),
+        main_stack_bytes=1536,
+    )
+    return replace(spec, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_sum_of_parts() -> None:
+    net = model("net", "Register_CONV_2D", "Register_SOFTMAX", runs=2)
+    (found,) = verdicts(app(net))
+    golden = 2 * (10 + 10) + 1 + 8 + 17
+    assert golden_bytes(net, 2) == golden
+    kernels = 5000 + 300 + 400  # what both share once, and nothing that the app has anyway
+    assert found.library == "cmsis_nn" and found.flash is not None and found.ram is not None
+    assert sum(part.flash_bytes for part in found.parts) == 20_000 + kernels + 1000 + golden
+    assert sum(part.ram_bytes for part in found.parts) == 3_000 + 2 * RESOLVER_ENTRY_BYTES + 4 + 2000 + 1536
+    # The estimate stands in the middle of what real apps took more or less; half of that is the bound.
+    assert found.flash.used_bytes == 20_000 + kernels + 1000 + golden + 10
+    assert found.flash.below_bytes == found.flash.above_bytes == 20 + 16 + 4 * 2 + kernels // 100
+    assert found.ram.used_bytes == 3_000 + 2 * RESOLVER_ENTRY_BYTES + 4 + 2000 + 1536 + 4
+    assert found.ram.below_bytes == 4 + 16
+    assert (found.flash.available_bytes, found.ram.available_bytes) == (64 * 1024, 16 * 1024)
+    assert found.fits == YES and found.notes == () and found.reason == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_runs_are_those_given_where_the_app_has_none_yet() -> None:
+    with_runs = verdict(app(model("net", "Register_CONV_2D", runs=3)), M3)
+    without = verdict(app(model("net", "Register_CONV_2D")), M3, [3])
+    assert with_runs == without
+    none = verdict(app(model("net", "Register_CONV_2D")), M3)
+    assert none.flash is not None and without.flash is not None
+    assert without.flash.used_bytes - none.flash.used_bytes == 3 * 20 + 1 + 8
+
+
+@pytest.mark.usefixtures("made")
+def test_a_further_model_adds_its_parts_and_its_share_of_code() -> None:
+    one = verdict(app(model("a", "Register_CONV_2D")), M3)
+    two = verdict(app(model("a", "Register_CONV_2D"), model("b", "Register_CONV_2D", data=500, arena=300)), M3)
+    assert one.flash is not None and two.flash is not None and one.ram is not None and two.ram is not None
+    assert two.flash.used_bytes - one.flash.used_bytes == 700 + 500 + 17
+    assert two.ram.used_bytes - one.ram.used_bytes == 80 + RESOLVER_ENTRY_BYTES + 300
+
+
+@pytest.mark.usefixtures("made")
+def test_reference_kernels_take_their_own_table() -> None:
+    net = model("net", "Register_CONV_2D")
+    cmsis, reference = (verdict(app(net, kernels=(name,)), M3) for name in ("cmsis_nn", "reference"))
+    assert cmsis.flash is not None and reference.flash is not None
+    assert cmsis.flash.used_bytes - reference.flash.used_bytes == 3000
+    both = verdict(app(net, kernels=("cmsis_nn", "reference")), M3)
+    assert both == cmsis  # a Cortex-M takes CMSIS-NN of the two
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(("data", "fits"), [(20_000, YES), (38_500, CLOSE), (60_000, NO)])
+def test_words(data: int, fits: str) -> None:
+    net = model("net", "Register_CONV_2D", data=data)
+    found = verdict(app(net), M3)
+    assert found.flash is not None and found.ram is not None
+    if fits == CLOSE:
+        data += 64 * 1024 - found.flash.used_bytes  # to the byte what there is
+        found = verdict(app(replace(net, data=bytes(data))), M3)
+        assert found.flash is not None
+        assert found.flash.used_bytes == found.flash.available_bytes and found.flash.over_bytes == 0
+    assert found.fits == fits and (found.flash.over_bytes > 0) == (fits == NO)
+
+
+@pytest.mark.usefixtures("made")
+def test_ram_alone_may_be_too_small() -> None:
+    found = verdict(app(model("net", "Register_CONV_2D", arena=20_000)), M3)
+    assert found.flash is not None and found.ram is not None
+    assert (found.flash.fits, found.ram.fits, found.fits) == (YES, NO, NO)
+
+
+@pytest.mark.usefixtures("made")
+def test_what_was_not_measured_widens_the_bound_and_is_said() -> None:
+    known = verdict(app(model("net", "Register_CONV_2D")), M3)
+    own = verdict(app(model("net", "Register_CONV_2D", "Register_MINE()", "Register_LATER")), M3)
+    assert known.flash is not None and own.flash is not None
+    assert own.flash.used_bytes == known.flash.used_bytes and own.flash.below_bytes == known.flash.below_bytes
+    assert known.flash.above_bytes is not None
+    assert own.flash.above_bytes == known.flash.above_bytes + 2 * 9000  # the largest kernel of all, for each
+    assert any("Register_MINE)" in note for note in own.notes) and any("Register_LATER" in note for note in own.notes)
+
+
+@pytest.mark.usefixtures("made")
+def test_another_core_or_board_stands_in() -> None:
+    net = model("net", "Register_CONV_2D")
+    here, there = verdict(app(net), M3), verdict(app(net, board=M4), M4)
+    assert here.flash is not None and there.flash is not None
+    assert there.flash.below_bytes >= here.flash.below_bytes + 600  # as much as measured cores differ
+    assert any("one/m3 stands in" in note for note in there.notes)
+    assert any("not measured for cortex-m4" in note for note in there.notes)
+    revision = verdict(app(net), replace(M3, name="one@1.2/m3"))
+    assert revision.flash == here.flash and revision.notes == ()
+
+
+@pytest.mark.usefixtures("made")
+def test_no_verdict_where_nothing_is_known() -> None:
+    net = app(model("net", "Register_CONV_2D"))
+    unknown = verdict(net, Board("any/board"))
+    assert unknown.fits == UNKNOWN and unknown.flash is None and "how much memory" in unknown.reason
+    other = verdict(net, replace(M3, name="x/y", core="xtensa"))
+    assert other.fits == UNKNOWN and other.ram is None and "xtensa" in other.reason
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(("changes", "word"), [({"debug": True}, "debug"), ({"tflm": "module"}, "library")])
+def test_builds_that_were_not_measured_have_a_lower_bound(changes: dict[str, object], word: str) -> None:
+    found = verdict(app(model("net", "Register_CONV_2D"), **changes), M3)
+    assert found.flash is not None and found.flash.above_bytes is None and found.fits == UNKNOWN
+    assert any(word in note for note in found.notes)
+    assert verdict(app(model("net", "Register_CONV_2D", data=70_000), **changes), M3).fits == NO
+
+
+def test_use() -> None:
+    assert Use(100, 10, 10, 110).fits == YES
+    assert Use(100, 10, 10, 109).fits == CLOSE
+    assert Use(100, 10, 10, 90).fits == CLOSE
+    assert Use(100, 10, 10, 89).fits == NO
+    assert Use(100, 10, None, 89).fits == NO and Use(100, 10, None, 1000).fits == UNKNOWN
+    assert Use(100, 10, 10, 89).over_bytes == 11 and Use(100, 10, 10, 110).over_bytes == 0
+
+
+@pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
+def test_the_shipped_tables(kernels: str) -> None:
+    """A small model fits the non-secure nRF9160, one of 276,976 bytes does not, and is right for the larger target."""
+    boards = {name: load_board(name) for name in ("nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160", "mps2/an385")}
+    dense = "Register_FULLY_CONNECTED_INT8"
+    small, large = (app(model("net", dense, data=size), kernels=(kernels,)) for size in (2704, 276_976))
+    for board in boards.values():
+        found = verdict(small, board)
+        assert found.fits == YES and found.notes == (), board.name
+        assert found.flash is not None and found.flash.above_bytes is not None
+        assert found.flash.above_bytes < 0.05 * found.flash.used_bytes
+    assert [verdict(large, board).fits for board in boards.values()] == [NO, YES, YES]

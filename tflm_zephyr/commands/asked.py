@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the flags of `generate` and `fit`, an app file and a workspace say: config, boards, TFLM."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr import appfile
+from tflm_zephyr.appfile import AppConfig, ModelConfig
+from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.errors import AppError, BoardError
+
+if TYPE_CHECKING:
+    from tflm_zephyr.generate import Tflm
+    from tflm_zephyr.workspace import Workspace
+
+
+def config_of(args: argparse.Namespace) -> AppConfig:
+    """The config of the app file or of the models named, with what other flags say. Paths are absolute."""
+    if args.app is not None:
+        if args.model:
+            raise AppError("models come from the app file", where=str(args.app), hint="Give MODEL or --app, not both")
+        config = appfile.load(args.app)
+    else:
+        if not args.model:
+            hint = "Name a .tflite file, or an app file with --app"
+            raise AppError("no model", where=args.tflm_command, hint=hint)
+        config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
+    given = {name: getattr(args, name, None) for name in ("name", "kernels", "tflm", "debug", "model_data")}
+    given["boards"] = tuple(args.board) if args.board else None
+    per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "runs")}
+    inputs = getattr(args, "inputs", None)
+    per_model["inputs"] = _absolute(inputs) if inputs else None
+    models = tuple(replace(model, **_set(per_model)) for model in config.models)
+    return replace(config, models=models, **_set(given))
+
+
+def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
+    """The boards that are named, with what the workspace knows of those not described here."""
+    boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
+    if workspace is None:
+        return boards
+    for board in boards:
+        if not board.known and not workspace.knows_board(board.name):
+            raise BoardError(
+                f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
+                where=board.name,
+                hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
+            )
+    return tuple(board if board.known else replace(board, arch=workspace.arch_of(board.name)) for board in boards)
+
+
+def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:
+    """TFLM of the workspace that is named or around, read for the kernels in question; without one, the shipped."""
+    from tflm_zephyr.generate import tflm_of
+    from tflm_zephyr.kernel_choice import AUTO, REFERENCE, choose
+
+    if workspace is None:
+        return tflm_of(None)
+    there = ("reference",) if workspace.cmsis_nn_dir is None else ("cmsis_nn", "reference")
+    names = choose(config.kernels, boards, there).names
+    if config.kernels == AUTO:  # a model may have too little work for CMSIS-NN
+        names = tuple(sorted({*names, REFERENCE}))
+    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, names, workspace.cmsis_nn_dir)
+
+
+def _absolute(path: Path) -> Path:
+    """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
+    return path.parent.resolve() / path.name
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

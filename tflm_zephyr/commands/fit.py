@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fit`: whether an app fits its boards, before it is generated or built, and what would help where it does not."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflm_zephyr.app import identifier
+from tflm_zephyr.appfile import AppConfig
+from tflm_zephyr.board import Board, known_boards, load_board
+from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.remedies import BoardFit, own_buffer, remedies
+from tflm_zephyr.report import fit as report
+from tflm_zephyr.verdict import CLOSE, NO, Verdict, verdict
+
+if TYPE_CHECKING:
+    from tflm_zephyr.generate import Generated
+    from tflm_zephyr.workspace import Workspace
+
+
+def do_fit(args: argparse.Namespace, say: Say) -> Done:
+    """`fit`: writes nothing, builds nothing, runs nothing. Exit code 1 when the app does not fit every board."""
+    from tflm_zephyr.workspace import find_workspace_if_any
+
+    config = config_of(args)
+    folder = Path() if args.app is None else args.app.parent
+    config = replace(config, name=config.name or identifier(config.models[0].label))
+    workspace = find_workspace_if_any(args.workspace, app=folder)
+    made = _made(config, folder, boards_of(config, workspace), workspace)
+    fits = board_fits(config, folder, made, workspace, runs=_runs(config))
+    fails = any(fit.verdict.fits == NO for fit in fits)
+    return Done(report.table(fits), report.fits_json(fits), 1 if fails else 0)
+
+
+def board_fits(
+    config: AppConfig,
+    folder: Path,
+    made: Generated,
+    workspace: Workspace | None,
+    runs: Sequence[int],
+) -> tuple[BoardFit, ...]:
+    """The verdict for each board of the app, with remedies where it is not a plain yes.
+
+    runs: how many self-test runs each model has.
+    """
+
+    def evaluate(then: AppConfig, board: Board) -> Verdict:
+        boards = tuple(board if name == board.name else load_board(name) for name in dict.fromkeys(then.boards))
+        return verdict(_made(then, folder, boards, workspace).spec, board, _runs(then))
+
+    found = []
+    for board in made.spec.boards:
+        first = verdict(made.spec, board, runs)
+        if first.fits not in (NO, CLOSE):
+            found.append(BoardFit(first))
+            continue
+        others = [load_board(name) for name in known_boards()]
+        ram_lacks = first.ram is not None and first.ram.fits in (NO, CLOSE)
+        flash_lacks = first.flash is not None and first.flash.fits in (NO, CLOSE)
+        owned = [own_buffer(item.config.label, item.head) for item in made.prepared] if ram_lacks else []
+        found.append(
+            BoardFit(
+                first,
+                remedies(first, config, board, others, evaluate),
+                tuple(own for own in owned if own is not None and own.saved_bytes),
+                board.flash_note if flash_lacks else "",
+            )
+        )
+    return tuple(found)
+
+
+def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:
+    """The app without golden runs, which need an engine to run the model."""
+    from tflm_zephyr.generate import generate
+
+    return generate(config, folder, tflm_for(config, boards, workspace), boards=boards, golden=False)
+
+
+def _runs(config: AppConfig) -> tuple[int, ...]:
+    return tuple(model.runs for model in config.models)
