@@ -13,17 +13,17 @@ from dataclasses import replace
 
 from tflm_zephyr.plan.greedy import first_fit, greedy
 from tflm_zephyr.plan.problem import Plan, Problem, lower_bound
-from tflm_zephyr.plan.sections import Sections
-from tflm_zephyr.plan.valleys import fit
+from tflm_zephyr.plan.reduce import fit_reduced, pieces
 
 _Key = Callable[[int], tuple[int, ...]]
 
-WORK = 100_000_000
+WORK = 80_000_000
 """Looks of the searches at a buffer in a section: tens of seconds on one core."""
 _SHORTEST = 300_000  # looks of the first searches above the goal; four times as many in each further round
 _AT_GOAL = 3  # times as many for the search within the goal itself
 _BISECTIONS = 6
-_MANY_BUFFERS = 2000  # beyond these only two of the orders are tried, and no search, whose tables grow with n * n
+_MANY_BUFFERS = 2000  # beyond these only one of the orders is tried
+_MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 
 
 def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK) -> Plan:
@@ -34,16 +34,15 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK) -> 
     bound = lower_bound(problem)
     goal = max(bound, capacity or 0)
     best = greedy(problem)
-    few = len(problem.buffers) <= _MANY_BUFFERS
     orders = _orders(problem)
-    for order in orders if few else orders[:2]:
+    for order in orders if len(problem.buffers) <= _MANY_BUFFERS else orders[:1]:
         if best.size_bytes <= goal:
             break
         plan = first_fit(problem, order, "packed")
         if plan.size_bytes < best.size_bytes:
             best = plan
     best = replace(best, proven_bytes=bound)
-    if best.size_bytes <= goal or not few or any(buffer.offset is not None for buffer in problem.buffers):
+    if best.size_bytes <= goal or any(buffer.offset is not None for buffer in problem.buffers):
         return best
     return _Search(best, goal, work).run()
 
@@ -75,15 +74,15 @@ class _Search:
         buffers = [problem.buffers[i] for i in self.indices]
         sizes = [problem.sizes[i] for i in self.indices]
         self.unit = math.gcd(*sizes)
-        self.sections = Sections(
-            [b.lower for b in buffers], [b.upper for b in buffers], [size // self.unit for size in sizes]
+        self.pieces = pieces(
+            [b.lower for b in buffers], [b.upper for b in buffers], [size // self.unit for size in sizes], _MOST_PAIRS
         )
         self.best, self.budget = best, work
         self.goal = self._units(goal)
 
     def run(self) -> Plan:
         work = _SHORTEST
-        while not self._finished():
+        while self.pieces is not None and not self._finished():
             self._attempt(self.goal, _AT_GOAL * work)
             self._bisect(work)
             work *= 4
@@ -107,7 +106,8 @@ class _Search:
                 below = middle
 
     def _attempt(self, capacity: int, work: int) -> bool:
-        result = fit(self.sections, capacity, min(work, self.budget))
+        assert self.pieces is not None
+        result = fit_reduced(self.pieces, capacity, min(work, self.budget))
         self.budget -= result.work
         if result.proven:
             self.goal = max(self.goal, capacity + 1)

