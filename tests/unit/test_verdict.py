@@ -134,6 +134,16 @@ def test_a_further_model_adds_its_parts_and_its_share_of_code() -> None:
 
 
 @pytest.mark.usefixtures("made")
+def test_float_outputs_are_compared_by_code_of_their_own() -> None:
+    net = model("net", "Register_CONV_2D")
+    floats = replace(net, outputs=(replace(TENSOR, type="float32", c_type="float"),))
+    plain, compared = verdict(app(net), M3), verdict(app(floats), M3)
+    assert plain.flash is not None and compared.flash is not None
+    assert compared.flash.used_bytes > plain.flash.used_bytes
+    assert compared.flash.below_bytes > plain.flash.below_bytes  # this core has no FPU
+
+
+@pytest.mark.usefixtures("made")
 def test_reference_kernels_take_their_own_table() -> None:
     net = model("net", "Register_CONV_2D")
     cmsis, reference = (verdict(app(net, kernels=(name,)), M3) for name in ("cmsis_nn", "reference"))

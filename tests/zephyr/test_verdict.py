@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts against the linker: every model's app is built, or overflows, as `fit` said, and takes what it said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.zephyr.conftest import ROOT, Tool
+from tests.zephyr.models import dense_chain
+
+pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
+
+NS, SECURE = "nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160"
+MODELS = (
+    "ad01_int8", "audio_preprocessor_int8", "hello_world_float", "hello_world_int8", "keyword_scrambled_8bit",
+    "kws_ref_model", "micro_speech_quantized", "mnist_lstm_int8", "person_detect", "pretrainedResnet_quant",
+)  # fmt: skip
+SAMPLES = ("hello_world", "digits")
+ACCURACY = 0.05
+_OVERFLOW = re.compile(r"region [`'](FLASH|RAM)' overflowed by (\d+) bytes")
+_SIZES = {NS: {"FLASH": 192 * 1024, "RAM": 168 * 1024}, SECURE: {"FLASH": 1024 * 1024, "RAM": 256 * 1024}}
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What the linker says: bytes of each region that it tells, and whether all is well."""
+
+    used: Mapping[str, int]
+    fits: bool
+
+
+def link(tool: Tool, app: Path, board: str, folder: Path) -> Linked:
+    """Build; an overflow is no failure here but an answer: that much more than there is."""
+    argv = ("build", app, "--board", board, "--build-dir", folder)
+    try:
+        table = tool(*argv, as_json=True)["footprint"]
+    except AssertionError:
+        found = dict(_OVERFLOW.findall((folder / "west_build.log").read_text()))
+        assert found, "the build failed of something else"
+        return Linked({region: _SIZES[board][region] + int(over) for region, over in found.items()}, fits=False)
+    for region in table:
+        if region["name"] in _SIZES[board]:
+            assert region["size_bytes"] == _SIZES[board][region["name"]]
+    return Linked({region["name"]: region["used_bytes"] for region in table}, fits=True)
+
+
+def compare(tool: Tool, model: Path, board: str, kernels: str, place: Path) -> None:
+    """One app in one folder for all, so that TF-M and Zephyr are built once."""
+    app = place / "app"
+    asked = ("--board", board, "--kernels", kernels)
+    code = 1 if model.stem in ("ad01_int8", "person_detect", "too_large") and board == NS else 0
+    said = tool("fit", model, *asked, code=code, as_json=True)[0]
+    made = tool("generate", model, *asked, "-o", app, "--name", "app", "--force", as_json=True)
+    assert made["fit"][0]["fits"] == said["fits"]
+    linked = link(tool, app, board, place / "build")
+    assert said["fits"] == ("yes" if linked.fits else "no")
+    for region, key in (("FLASH", "flash"), ("RAM", "ram")):
+        if region not in linked.used:
+            continue  # the linker does not tell what it uses of one region when the other overflows
+        estimate, used = said[key]["used_bytes"], linked.used[region]
+        error = estimate - used
+        print(f"{model.stem:24} {kernels:9} {region:5} {estimate:7} {used:7} {error:+6} {100 * error / used:+.2f} %")
+        assert abs(error) <= ACCURACY * used, f"{region}: estimated {estimate}, linked {used}"
+        assert -said[key]["above_bytes"] <= error <= said[key]["below_bytes"], f"{region}: beyond its own bound"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("verdict")
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_sample(tool: Tool, place: Path, sample: str) -> None:
+    compare(tool, ROOT / "samples" / sample / f"{sample}.tflite", NS, "auto", place / "auto")
+
+
+def test_a_model_that_overflows(tool: Tool, place: Path, tmp_path: Path) -> None:
+    model = tmp_path / "too_large.tflite"
+    model.write_bytes(dense_chain([640, 400, 120, 10]))
+    compare(tool, model, NS, "auto", place / "auto")
+
+
+def test_the_larger_target_of_the_same_board(tool: Tool, place: Path, tmp_path: Path) -> None:
+    """The remedy that `fit` names first: all of the flash, and by its overlay all of the RAM."""
+    model = tmp_path / "too_large.tflite"
+    model.write_bytes(dense_chain([640, 400, 120, 10]))
+    compare(tool, model, SECURE, "auto", place / "secure")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernels", ["auto", "reference"])
+@pytest.mark.parametrize("name", MODELS)
+def test_stock_model(tool: Tool, place: Path, shared: Path, name: str, kernels: str) -> None:
+    compare(tool, shared / "models" / f"{name}.tflite", NS, kernels, place / kernels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_sample_with_reference_kernels(tool: Tool, place: Path, sample: str) -> None:
+    compare(tool, ROOT / "samples" / sample / f"{sample}.tflite", NS, "reference", place / "reference")
