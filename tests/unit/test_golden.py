@@ -86,7 +86,7 @@ def test_kept_runs_are_taken_where_no_reference_is(
     before = kept(app).read_bytes()
     assert tool("generate", "-o", app).code == 0
     assert kept(app).read_bytes() == before
-    assert "kGoldenRuns = 1" in (app / "src/models/net_data.hpp").read_text()
+    assert "kGolden = {kBytes, 1}" in (app / "src" / "models" / "net_golden.cpp").read_text()
 
 
 @pytest.mark.usefixtures("fixed_reference", "app")
