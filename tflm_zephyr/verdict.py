@@ -135,7 +135,7 @@ def verdict(spec: AppSpec, board: Board, runs: Sequence[int] | None = None) -> V
     ram = _use(
         sum(part.ram_bytes for part in parts),
         base.off_ram_bytes,
-        ARENA_ALIGNMENT * len(spec.models) + base_ram + kernels.spread_ram,
+        ARENA_ALIGNMENT * (len(spec.models) + 1) + base_ram + kernels.spread_ram,
         None if unmeasured else kernels.unknown_ram,
         board.ram_kib,
     )

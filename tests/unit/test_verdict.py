@@ -109,7 +109,7 @@ def test_the_sum_of_parts() -> None:
     assert found.flash.used_bytes == 20_000 + kernels + 1000 + golden + 10
     assert found.flash.below_bytes == found.flash.above_bytes == 20 + 16 + 4 * 2 + kernels // 100
     assert found.ram.used_bytes == 3_000 + 2 * RESOLVER_ENTRY_BYTES + 4 + 2000 + 1536 + 4
-    assert found.ram.below_bytes == 4 + 16
+    assert found.ram.below_bytes == 4 + 2 * 16
     assert (found.flash.available_bytes, found.ram.available_bytes) == (64 * 1024, 16 * 1024)
     assert found.fits == YES and found.notes == () and found.reason == ""
 
