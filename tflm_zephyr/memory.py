@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 OFFLINE = ("auto", "always", "never")
-SEARCH_WORK = 1_500_000
+SEARCH_WORK = 4_000_000
 """Of `pack`, for each packing of a model: about a second where the lower bound is not reached."""
-_WORK_OF_LARGE = 300, 500
+_WORK_OF_LARGE = 300, 1200
 """With more buffers than this, less: so much for each, so that planning takes no longer than n log n."""
 
 
@@ -128,13 +128,14 @@ def plan_head(
     unknown = tuple(key for key in graph.operators if not library.knows(key))
     requests = requests_of(model, library, graph, plan_variables=plan_variables, alignment=alignment)
     problem = requests.problem(requests.wanted)
-    packed = _packed(problem)
+    stock = greedy(problem)
+    packed = _packed(problem, stock)
     best: Plan | None = None
     given: list[int | None] = []
     if plan_variables and graph.variables:
         offline = "always"
     for offsets in _candidates(requests, packed, offline, known=not unknown):
-        plan = _played(requests, problem, offsets)
+        plan = _played(requests, problem, offsets, stock)
         if plan is not None and (best is None or plan.size_bytes < best.size_bytes):
             best, given = plan, offsets
         if best is not None and best.size_bytes == packed.size_bytes:
@@ -148,7 +149,7 @@ def plan_head(
         plan=best,
         offsets=None if best.method == "greedy" else requests.metadata(model, given),
         linear_bytes=linear(problem).size_bytes,
-        greedy_bytes=greedy(problem).size_bytes,
+        greedy_bytes=stock.size_bytes,
         packed_bytes=packed.size_bytes,
         lower_bound_bytes=packed.proven_bytes,
         unknown=unknown,
@@ -225,15 +226,18 @@ def arena_size(
     return ArenaSize(estimate, "estimated", note=note, **known)
 
 
-def _packed(problem: Problem) -> Plan:
+def _packed(problem: Problem, known: Plan | None = None) -> Plan:
     few, each = _WORK_OF_LARGE
     count = len(problem.buffers)
-    return pack(problem, work=SEARCH_WORK if count <= few else min(SEARCH_WORK, each * count))
+    return pack(problem, work=SEARCH_WORK if count <= few else min(SEARCH_WORK, each * count), known=known)
 
 
-def _played(requests: Requests, problem: Problem, offsets: Sequence[int | None]) -> Plan | None:
-    """What TFLM makes of the offsets, None if that does not hold what is wanted."""
-    places = requests.play(offsets)
+def _played(
+    requests: Requests, problem: Problem, offsets: Sequence[int | None], stock: Plan | None = None
+) -> Plan | None:
+    """What TFLM makes of the offsets (of none of them: `stock`), None if that does not hold what is wanted."""
+    online = requests.told == requests.wanted and requests.alignment == ALIGNMENT and set(offsets) <= {None}
+    places = stock.offsets if stock is not None and online else requests.play(offsets)
     for place, row in zip(places, requests.rows, strict=True):
         if row is not None and place % requests.alignment:
             return None

@@ -8,8 +8,9 @@ packing within a given size, short ones first. No clock decides: all ends when i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from tflm_zephyr.plan.greedy import first_fit, greedy
 from tflm_zephyr.plan.problem import Plan, Problem, lower_bound
@@ -17,37 +18,43 @@ from tflm_zephyr.plan.reduce import fit_reduced, pieces
 
 _Key = Callable[[int], tuple[int, ...]]
 
-WORK = 80_000_000
+WORK = 120_000_000
 """Looks of the searches at a buffer in a section: tens of seconds on one core."""
-_SHORTEST = 300_000  # looks of the first searches above the goal; four times as many in each further round
-_AT_GOAL = 3  # times as many for the search within the goal itself
-_BISECTIONS = 6
-_MANY_BUFFERS = 2000  # beyond these only one of the orders is tried
+_SHORTEST, _SHORTEST_EACH = 300_000, 400  # looks of the first searches above the goal: at least, and a buffer
+_MORE = 4  # times as many in each further round
+_AT_GOAL = 2  # times as many for the search within the goal itself, after the first round
+_BISECTIONS = 10
+_MANY_BUFFERS = 500  # beyond these only one of the orders is tried, and the search before it
 _MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 
 
-def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK) -> Plan:
+def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, known: Plan | None = None) -> Plan:
     """The smallest plan found; its `proven_bytes` say what no plan can go below, as far as that is proven.
 
-    The search ends at that bound, at `capacity` bytes when that is given, or when `work` is spent.
+    The search ends at that bound, at `capacity` bytes when that is given, or when `work` is spent. `known` is
+    what `greedy` makes of the problem, where that has been computed already.
     """
     bound = lower_bound(problem)
     goal = max(bound, capacity or 0)
-    best = greedy(problem)
+    best = replace(known or greedy(problem), proven_bytes=bound)
     orders = _orders(problem)
-    for order in orders if len(problem.buffers) <= _MANY_BUFFERS else orders[:1]:
-        if best.size_bytes <= goal:
-            break
-        plan = first_fit(problem, order, "packed")
+    if len(problem.buffers) <= _MANY_BUFFERS:
+        best = _ordered(best, orders, goal)
+    if best.size_bytes > goal and not any(buffer.offset is not None for buffer in problem.buffers):
+        best = _Search(best, goal, work).run()
+    return _ordered(best, islice(orders, 1), goal)
+
+
+def _ordered(best: Plan, orders: Iterator[list[int]], goal: int) -> Plan:
+    """First fit in these orders, as long as none reaches the goal."""
+    while best.size_bytes > goal and (order := next(orders, None)) is not None:
+        plan = first_fit(best.problem, order, "packed")
         if plan.size_bytes < best.size_bytes:
-            best = plan
-    best = replace(best, proven_bytes=bound)
-    if best.size_bytes <= goal or any(buffer.offset is not None for buffer in problem.buffers):
-        return best
-    return _Search(best, goal, work).run()
+            best = replace(plan, proven_bytes=best.proven_bytes)
+    return best
 
 
-def _orders(problem: Problem) -> list[list[int]]:
+def _orders(problem: Problem) -> Iterator[list[int]]:
     sizes, buffers = problem.sizes, problem.buffers
     free = [i for i, buffer in enumerate(buffers) if buffer.offset is None]
     life = [buffer.upper - buffer.lower for buffer in buffers]
@@ -58,7 +65,7 @@ def _orders(problem: Problem) -> list[list[int]]:
         lambda i: (buffers[i].lower, -life[i]),
         lambda i: (-buffers[i].upper, -life[i]),
     )
-    return [sorted(free, key=key) for key in keys]
+    return (sorted(free, key=key) for key in keys)
 
 
 class _Search:
@@ -81,11 +88,12 @@ class _Search:
         self.goal = self._units(goal)
 
     def run(self) -> Plan:
-        work = _SHORTEST
+        at_goal = work = max(_SHORTEST, _SHORTEST_EACH * len(self.indices))
         while self.pieces is not None and not self._finished():
-            self._attempt(self.goal, _AT_GOAL * work)
+            self._attempt(self.goal, at_goal)
             self._bisect(work)
-            work *= 4
+            work *= _MORE
+            at_goal = _AT_GOAL * work
         return self.best
 
     def _finished(self) -> bool:
@@ -101,7 +109,7 @@ class _Search:
             above = self._units(self.best.size_bytes) - 1
             if self._finished() or above <= below:
                 return
-            middle = (below + above + 1) // 2
+            middle = (below + 3 * above + 3) // 4  # nearer to what exists: finding takes less than failing
             if not self._attempt(middle, work):
                 below = middle
 

@@ -23,16 +23,18 @@ import random
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from tflm_zephyr.plan.sections import Sections
 from tflm_zephyr.plan.skyline import Skyline
 
-_DECISIONS = 500  # of the shortest searches before they start over
+_DECISIONS, _DECISIONS_EACH = 500, 2  # of the shortest searches before they start over: at least, and a buffer
 _NOISE = 0.2  # how far a buffer's rank moves when starting over, as a share of all buffers
-_CAUTIONS = (30.0, 10.0, 100.0, 3.0)  # a section counts as possibilities x (1 + caution x its share of slack)
-_AWAY = 0.1  # and x (1 + this x its distance from the last such section, in mean lives), to stay in one place
+_STYLES = ((30.0, 4.0), (10.0, 1.0), (100.0, 16.0), (3.0, 4.0))  # cautions and reaches
+_AWAY = 0.1  # how much a section's distance from the last one counts, in mean lives
+_NEAREST = 8  # sections that are looked at on both sides at least
+_REMEMBERED = 400  # buffers of a part, at most, for its state to be remembered
 _SEED = 20
 
 
@@ -45,24 +47,39 @@ class Result:
     work: int
 
 
+class _Way(NamedTuple):
+    """How to search: ranks of the buffers (the highest is tried first), caution, and reach in mean lives."""
+
+    order: Sequence[float]
+    caution: float
+    reach: float
+
+
 def fit(sections: Sections, capacity: int, max_work: int) -> Result:
     """A packing within `capacity` (in the unit of the sizes), unless the work is spent before one is found."""
     search = _Search(sections, capacity, max_work)
-    rng = random.Random(_SEED)
-    known = [(order, caution) for caution in _CAUTIONS for order in sections.orders]
-    for turn in count():
-        if turn < len(known):
-            order, caution = known[turn]
-        else:
-            reach = _NOISE * len(sections.sizes)
-            order = [rank + reach * rng.random() for rank in sections.orders[turn % len(sections.orders)]]
-            caution = _CAUTIONS[int(rng.random() * len(_CAUTIONS))]
-        ended = search.run(order, caution, _DECISIONS * _luby(turn // len(known)))
+    shortest = max(_DECISIONS, _DECISIONS_EACH * len(sections.sizes))
+    known = len(_STYLES) * len(sections.orders)
+    for turn, way in enumerate(_ways(sections)):
+        ended = search.run(way, shortest * _luby(turn // known))
         if ended is not None:
             return Result(tuple(search.sky.offsets) if ended else None, not ended, search.sky.work)
         if search.sky.work > max_work:
             break
     return Result(None, False, search.sky.work)
+
+
+def _ways(sections: Sections) -> Iterator[_Way]:
+    """All that are known, then shuffled ones without end."""
+    for style in _STYLES:
+        for order in sections.orders:
+            yield _Way(order, *style)
+    rng = random.Random(_SEED)
+    noise = _NOISE * len(sections.sizes)
+    while True:
+        for order in sections.orders:
+            caution, reach = (_STYLES[int(rng.random() * len(_STYLES))][part] for part in (0, 1))
+            yield _Way([rank + noise * rng.random() for rank in order], caution, reach)
 
 
 def _luby(turn: int) -> int:
@@ -94,7 +111,10 @@ class _Agenda(NamedTuple):
 
 @dataclass
 class _Decision:
-    """Buffers still to try at a floor, then none of all of them; `mark` is the length of the trail before it."""
+    """Buffers still to try at a floor, then none of all of them; `mark` is the length of the trail before it.
+
+    `placed` is the buffer that is being tried.
+    """
 
     part: _Part
     parent: int
@@ -103,7 +123,8 @@ class _Decision:
     untried: Iterator[int]
     starting: list[int]
     may_rise: bool
-    state: bytes
+    state: bytes | None
+    placed: int | None = None
 
 
 class _Search:
@@ -114,9 +135,9 @@ class _Search:
         self.sky = Skyline(sections, capacity)
         self.failed: set[bytes] = set()
         self.last = 0
-        self.mean_life = sum(end - start for start, end in sections.spans) / len(sections.spans)
+        self.mean_life = sum(end - start for start, end in sections.spans) / max(1, len(sections.spans))
 
-    def run(self, order: Sequence[float], caution: float, decisions: int) -> bool | None:
+    def run(self, way: _Way, decisions: int) -> bool | None:
         """Whether there is a packing (the skyline then has it); None when `decisions` or the work are spent."""
         sky = self.sky
         sky.reset()
@@ -124,18 +145,18 @@ class _Search:
         if not sky.update((1 << len(self.sections.members)) - 1):
             return False
         taken: list[_Decision] = []
-        agenda = self._queue(sorted(range(len(order)), key=self.sections.spans.__getitem__), -1, None)
+        agenda = self._queue(sorted(range(len(way.order)), key=self.sections.spans.__getitem__), -1, None)
         while agenda is not None:
             part, parent, rest = agenda
-            settled = self._settle(part, caution)
+            settled = self._settle(part, way)
             if isinstance(settled, _Part):
                 agenda = self._queue(settled.buffers, parent, rest)
                 continue
             if settled is not None:
                 section, starting = settled
-                state = sky.digest(part.buffers)
+                state = sky.digest(part.buffers) if len(part.buffers) <= _REMEMBERED else None
                 if state not in self.failed:
-                    starting.sort(key=order.__getitem__, reverse=True)
+                    starting.sort(key=way.order.__getitem__, reverse=True)
                     may_rise = sky.slacks[section] > 0
                     decision = _Decision(part, parent, rest, len(sky.trail), iter(starting), starting, may_rise, state)
                     taken.append(decision)
@@ -146,7 +167,11 @@ class _Search:
                 return False
             if decisions < 0 or sky.work > self.max_work:
                 return None
-            agenda = self._queue(taken[at].part.buffers, at, taken[at].rest)
+            decision = taken[at]
+            if decision.placed is None or not self._separates(decision.placed):
+                agenda = _Agenda(decision.part, at, decision.rest)
+            else:
+                agenda = self._queue(decision.part.buffers, at, decision.rest)
         return True
 
     def _next(self, taken: list[_Decision], at: int) -> int:
@@ -159,7 +184,7 @@ class _Search:
             del taken[at + 1 :]
             decision = taken[at]
             sky.undo(decision.mark)
-            buffer = next(decision.untried, None)
+            decision.placed = buffer = next(decision.untried, None)
             if buffer is not None:
                 if sky.place(buffer):
                     return at
@@ -168,7 +193,8 @@ class _Search:
                 if sky.rise(decision.starting):
                     return at
             else:
-                self.failed.add(decision.state)
+                if decision.state is not None:
+                    self.failed.add(decision.state)
                 at = decision.parent
         return -1
 
@@ -190,13 +216,13 @@ class _Search:
             rest = _Agenda(part, parent, rest)
         return rest
 
-    def _settle(self, part: _Part, caution: float) -> tuple[int, list[int]] | _Part | None:
+    def _settle(self, part: _Part, way: _Way) -> tuple[int, list[int]] | _Part | None:
         """Do all that is forced in a part. None when it has no packing, else the section to decide on and the
         buffers that may start at its floor; or the part itself, when it may have come apart or is done."""
         sky = self.sky
         keys, flag_at = sky.keys, sky.flag_at
         while True:
-            section = self._narrowest(part, caution)
+            section = self._narrowest(part, way)
             lowest = 2 * sky.floors[section]
             group = self.sections.members[section]
             floating = [buffer for buffer in group if keys[buffer] >> flag_at == lowest + 1]
@@ -218,15 +244,31 @@ class _Search:
             if self._separates(starting[0]):
                 return part
 
-    def _narrowest(self, part: _Part, caution: float) -> int:
-        """The section of a valley with the fewest possibilities for its floor, weighted; the first of equal ones."""
+    def _narrowest(self, part: _Part, way: _Way) -> int:
+        """The section of a valley with the fewest possibilities for its floor, weighted; the first of equal ones.
+
+        In long parts it is one near the last one, so that what a wrong decision spoils is soon seen.
+        """
+        reach = max(_NEAREST, int(way.reach * self.mean_life))
+        start, end = max(part.start, self.last - reach), min(part.end, self.last + reach)
+        narrowest = self._narrowest_in(part, start, end, way.caution)
+        if narrowest < 0:
+            narrowest = self._narrowest_in(part, part.start, part.end, way.caution)
+        self.last = narrowest
+        return narrowest
+
+    def _narrowest_in(self, part: _Part, section: int, end: int, caution: float) -> int:
+        """Of the valleys that start from `section` to `end`; -1 when there are none.
+
+        It has the least possibilities x (1 + caution x its share of slack) x (1 + _AWAY x its distance).
+        """
         sky = self.sky
         floors, slacks, above = sky.floors, sky.slacks, sky.capacity + 1
-        sky.work += part.end - part.start
+        sky.work += max(0, end - section)
         share, away, last = caution / sky.capacity, _AWAY / self.mean_life, self.last
         narrowest, fewest = -1, math.inf
-        section, left = part.start, above
-        while section < part.end:
+        left = floors[section - 1] if section > part.start else above
+        while section < end:
             floor, start = floors[section], section
             section += 1
             while section < part.end and floors[section] == floor:
@@ -239,7 +281,6 @@ class _Search:
                     if possible < fewest:
                         narrowest, fewest = inside, possible
             left = floor
-        self.last = narrowest
         return narrowest
 
     def _separates(self, buffer: int) -> bool:
