@@ -2,8 +2,8 @@
 """Which kernel libraries an app carries, and for which cores: by what was asked for and the boards. Pure.
 
 CMSIS-NN is for Cortex-M, and for models that give it work: its kernels take 4 KB of flash and more above the
-reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr configures it, the app carries both
-libraries, and its Kconfig (CPU_CORTEX_M) decides.
+reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr
+configures it, the app carries both libraries, and its Kconfig (CPU_CORTEX_M) decides.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
 
 
 LEAST_WORK = 1000
-"""Multiply-accumulates that CMSIS-NN must have to do for "auto" to take it: about 1.5 ms of the reference kernels' time at
-64 MHz (person_detect has 7.2 million and takes them 700 million instructions on a Cortex-M3)."""
+"""Multiply-accumulates that CMSIS-NN must have to do for "auto" to take it: about 1.5 ms of the reference kernels' time
+at 64 MHz (person_detect has 7.2 million and takes them 700 million instructions on a Cortex-M3)."""
 
 
 @dataclass(frozen=True)
