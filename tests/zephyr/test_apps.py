@@ -67,7 +67,8 @@ def test_sample_in_qemu(tool: Tool, apps: Path, workspace: Workspace, sample: st
     app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
     results = _build_and_run(tool, app, board)
     _check(results, app, board, workspace.tflm_revision)
-    assert {result["kernels"] for result in results} == {"cmsis_nn"}
+    few = sample == "hello_world"  # 288 products: no work for CMSIS-NN
+    assert {result["kernels"] for result in results} == {"reference" if few else "cmsis_nn"}
     config = (app / "build" / board.replace("/", "_") / "zephyr" / ".config").read_text().splitlines()
     assert ("CONFIG_FPU=y" in config) == (board != "mps2/an385")
     assert ("CONFIG_ARMV8_M_DSP=y" in config) == (board == "mps2/an521/cpu0")
