@@ -44,6 +44,7 @@ class Section:
 class HostRun:
     """What one child did. `runs` holds each run's outputs, raw bytes in the tensors' own types.
 
+    `tensors` holds, run by run, the other tensors that were asked for, as each run left them.
     The memory figures are TFLM's own record on this machine: the head is that of a device with the reference
     kernels, the tail is larger than a 32-bit device's, whose structs are smaller. All 0 for LiteRT.
     """
@@ -56,6 +57,7 @@ class HostRun:
     used_bytes: int
     sections: tuple[Section, ...]
     arena_bytes: int
+    tensors: tuple[tuple[bytes, ...], ...] = ()
 
     @property
     def outputs(self) -> tuple[bytes, ...]:
@@ -85,14 +87,17 @@ def run_many(
     *,
     engine: str = "tflm",
     reset: bool = True,
+    tensors: Sequence[int] = (),
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> HostRun:
     """Run the model once for each of `runs` in one child; each holds one byte string per model input.
 
     An input's bytes are in C order, little endian, in the tensor's own type. With `reset` each run starts
     from the model's initial state, without it variable tensors carry over. `arena_bytes` is TFLM's whole
-    arena (default: ample). Raises ModelError when the engine refuses the model, DeviceError when the arena
-    is too small, the engine crashes or takes longer than `timeout_s`; TFLM's own messages are in the text.
+    arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own to the
+    run's end and is given back too; there are no memory figures then, and an offline plan must be taken out of
+    the model first, as TFLM would follow it. Raises ModelError when the engine refuses the model, DeviceError when
+    the arena is too small, the engine crashes or takes longer than `timeout_s`; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
         raise ValueError("every run takes the same number of inputs, and there is at least one run")
@@ -111,6 +116,7 @@ def run_many(
         "inputs": len(runs[0]),
         "arena_bytes": arena,
         "reset": reset,
+        "tensors": list(tensors),
     }
     with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name:
         folder = Path(name)
@@ -179,19 +185,20 @@ def _message(output: str) -> str:
 
 def _gather(folder: Path, result: dict[str, Any], output: str, engine: str, runs: int, arena: int) -> HostRun:
     raw = (folder / "outputs.bin").read_bytes()
-    sizes: list[int] = result["output_sizes"]
-    if len(raw) != runs * sum(sizes):
+    sizes, kept = result["output_sizes"], result["tensor_sizes"]
+    if len(raw) != runs * (sum(sizes) + sum(kept)):
         raise DeviceError("the outputs' sizes changed between runs", where=NAMES[engine])
-    gathered, at = [], 0
+    gathered, tensors, at = [], [], 0
     for _ in range(runs):
-        outputs = []
-        for size in sizes:
-            outputs.append(raw[at : at + size])
+        chunks = []
+        for size in (*sizes, *kept):
+            chunks.append(raw[at : at + size])
             at += size
-        gathered.append(tuple(outputs))
+        gathered.append(tuple(chunks[: len(sizes)]))
+        tensors.append(tuple(chunks[len(sizes) :]))
     record = output.partition(MARK_MEMORY)[2]
     totals = {name: int(size) for name, size in _TOTAL.findall(record)}
-    if engine == "tflm" and len(totals) != 3:
+    if engine == "tflm" and len(totals) != 3 and not kept:
         raise DeviceError("no allocation record came from TFLM", where=NAMES[engine])
     return HostRun(
         engine=engine,
@@ -202,4 +209,5 @@ def _gather(folder: Path, result: dict[str, Any], output: str, engine: str, runs
         used_bytes=totals.get("total", 0),
         sections=tuple(Section(n, int(u), int(r), int(c)) for n, u, r, c in _SECTION.findall(record)),
         arena_bytes=arena,
+        tensors=tuple(tensors),
     )

@@ -4,10 +4,11 @@
 A process of its own, because C++ that aborts or crashes on an odd model must not take the tool along, and
 because TFLM prints its messages and its allocation record to the C stderr, which the parent captures whole.
 
-DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset}, `model.tflite` and `inputs.bin` (the
+DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset, tensors}, `model.tflite` and `inputs.bin` (the
 inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written there:
-`outputs.bin` in the same manner and `result.json`: {output_sizes, version}, or {error, stage} when the engine
-refused. Output before the line MARK_MEMORY is the engine's own; what follows is the allocation record.
+`outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph), and
+`result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
+line MARK_MEMORY is the engine's own; what follows is the allocation record, which there is none of with `tensors`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Engine(Protocol):
     def run(self, inputs: list[numpy.ndarray]) -> list[numpy.ndarray]:
         """All outputs for these inputs."""
 
+    def tensors(self, indices: list[int]) -> list[numpy.ndarray]:
+        """Tensors of the main subgraph as the last run left them, in a model loaded to preserve all of them."""
+
     def finish(self) -> None:
         """After the last run."""
 
@@ -45,12 +49,14 @@ class Engine(Protocol):
 class TflmEngine:
     """TFLM itself, from the tflite-micro package: reference kernels, recording allocator."""
 
-    def __init__(self, model: bytes, arena_bytes: int, inputs: int) -> None:
+    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool) -> None:
         """Loads, plans and prepares; a model that TFLM refuses raises, or crashes this process."""
         from tflite_micro import __version__, runtime
 
         self.version = str(__version__)
-        self._interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
+        kinds, self._preserve = runtime.InterpreterConfig, preserve
+        kind = kinds.kPreserveAllTensors if preserve else kinds.kAllocationRecording
+        self._interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes, intrepreter_config=kind)
         details = [self._interpreter.get_input_details(i) for i in range(inputs)]
         self.inputs = [(d["dtype"], tuple(int(n) for n in d["shape"])) for d in details]
         self._outputs: int | None = None
@@ -78,8 +84,14 @@ class TflmEngine:
                 return
             index += 1
 
+    def tensors(self, indices: list[int]) -> list[numpy.ndarray]:
+        """See Engine.tensors."""
+        return [self._interpreter.GetTensor(index, 0)["tensor_data"] for index in indices]
+
     def finish(self) -> None:
-        """Prints the allocation record to stderr."""
+        """Prints the allocation record to stderr; a model that preserves its tensors has none."""
+        if self._preserve:
+            return
         print(MARK_MEMORY, file=sys.stderr, flush=True)
         self._interpreter.print_allocations()
 
@@ -87,12 +99,12 @@ class TflmEngine:
 class LitertEngine:
     """LiteRT with its reference resolver: reference kernels, no delegate, one thread."""
 
-    def __init__(self, model: bytes, arena_bytes: int, inputs: int) -> None:
+    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool) -> None:
         """LiteRT owns its memory: `arena_bytes` is not used."""
         import importlib.metadata
 
         self.version = importlib.metadata.version("ai-edge-litert")
-        self._model = model
+        self._model, self._preserve = model, preserve
         self._load()
         names = {str(op["op_name"]) for op in self._interpreter._get_ops_details()}
         if any(name.upper().startswith("DELEGATE") or "XNNPACK" in name.upper() for name in names):
@@ -108,6 +120,7 @@ class LitertEngine:
         self._interpreter = Interpreter(
             model_content=self._model,
             experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+            experimental_preserve_all_tensors=self._preserve,
             num_threads=1,
         )
         self._interpreter.allocate_tensors()
@@ -127,11 +140,15 @@ class LitertEngine:
         self._interpreter.invoke()
         return [self._interpreter.get_tensor(d["index"]) for d in self._interpreter.get_output_details()]
 
+    def tensors(self, indices: list[int]) -> list[numpy.ndarray]:
+        """See Engine.tensors."""
+        return [self._interpreter.get_tensor(index) for index in indices]
+
     def finish(self) -> None:
         """Nothing to add."""
 
 
-ENGINES: dict[str, Callable[[bytes, int, int], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
+ENGINES: dict[str, Callable[[bytes, int, int, bool], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
 
 
 def main(folder: Path) -> None:
@@ -141,19 +158,22 @@ def main(folder: Path) -> None:
     stage = "load"
     try:
         engine = ENGINES[request["engine"]](
-            (folder / "model.tflite").read_bytes(), request["arena_bytes"], request["inputs"]
+            (folder / "model.tflite").read_bytes(),
+            request["arena_bytes"],
+            request["inputs"],
+            bool(request["tensors"]),
         )
         stage = "invoke"
-        sizes = _serve(engine, request, folder)
+        sizes, kept = _serve(engine, request, folder)
         engine.finish()
-        result: dict[str, object] = {"output_sizes": sizes, "version": engine.version}
+        result: dict[str, object] = {"output_sizes": sizes, "tensor_sizes": kept, "version": engine.version}
     except Exception as error:  # whatever the engine or its package raises is its answer to this model
         text = " ".join(str(error).split()) or type(error).__name__
         result = {"error": text, "stage": stage, "missing_package": isinstance(error, ImportError)}
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> list[int]:
+def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> tuple[list[int], list[int]]:
     import numpy
 
     if len(engine.inputs) != request["inputs"]:
@@ -163,7 +183,7 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> list[int]:
     sizes = [n * numpy.dtype(kind).itemsize for n, (kind, _) in zip(counts, engine.inputs, strict=True)]
     if len(given) != sum(sizes) * request["runs"]:
         raise ValueError(f"the model's inputs take {sizes} bytes a run; {len(given)} bytes were given")
-    at, lengths = 0, [0]
+    at, lengths = 0, ([0], [0])
     with (folder / "outputs.bin").open("wb") as out:
         for run in range(request["runs"]):
             inputs = []
@@ -172,9 +192,10 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> list[int]:
                 at += size
             if request["reset"] and run:
                 engine.reset()
-            chunks = [value.tobytes() for value in engine.run(inputs)]
-            lengths = [len(chunk) for chunk in chunks]
-            out.write(b"".join(chunks))
+            outputs = [value.tobytes() for value in engine.run(inputs)]
+            kept = [value.tobytes() for value in engine.tensors(request["tensors"])]
+            lengths = [len(chunk) for chunk in outputs], [len(chunk) for chunk in kept]
+            out.write(b"".join((*outputs, *kept)))
     return lengths
 
 

@@ -161,3 +161,12 @@ def test_nothing_is_left_behind(tmp_path: object, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(DeviceError):
         run_host(chain(), [bytes(64)], arena_bytes=100)
     assert os.listdir(str(tmp_path)) == []  # noqa: PTH208
+
+
+@pytest.mark.parametrize("engine", ["tflm", "litert"])
+def test_tensors_between_operators_are_kept_as_they_were(engine: str) -> None:
+    given = bytes([3, 250, 7, 128] * 16)
+    run = run_many(chain(3, 64), [[given], [bytes(64)]], engine=engine, tensors=[0, 1, 2])
+    want = bytes(v if v < 128 else 0 for v in given)
+    assert run.tensors == ((given, want, want), (bytes(64),) * 3)
+    assert run.runs == ((want,), (bytes(64),))
