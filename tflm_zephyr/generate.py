@@ -16,13 +16,13 @@ from tflm_zephyr.app import (
     CallSpec,
     ModelSpec,
     ResolverSpec,
-    c_string,
     identifier,
 )
 from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.escape import c_string
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.heads import Need, needs
 from tflm_zephyr.interface import check_interface, tensor_spec
