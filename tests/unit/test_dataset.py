@@ -16,6 +16,7 @@ from tests.builder import ModelBuilder
 from tflm_zephyr.dataset import Dataset, deviate, evaluate_host, load_dataset, quantise, score
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.model import Model, parse_model
+from tflm_zephyr.tensor_values import TensorForm, output_forms
 
 
 def image_model(kind: str = "int8", scale: float | None = 0.5, zero_point: int = -1) -> Model:
@@ -27,6 +28,11 @@ def image_model(kind: str = "int8", scale: float | None = 0.5, zero_point: int =
     main.op("RELU", [x], [y])
     main.inputs, main.outputs = [x], [y]
     return parse_model(model.finish())
+
+
+def output_of(model: Model) -> TensorForm:
+    """Its one output."""
+    return output_forms(model)[0]
 
 
 def rows(model: Model, x: np.ndarray) -> list[list[int]]:
@@ -55,6 +61,16 @@ def test_npz_and_npy_are_read(tmp_path: Path) -> None:
 def test_own_type_is_taken_as_it_is() -> None:
     x = np.array([[-128, -1, 0, 1, 2, 127]], np.int8)
     assert rows(image_model(), x) == [[-128, -1, 0, 1, 2, 127]]
+
+
+def test_whole_numbers_are_elements_where_that_is_said() -> None:
+    data = Dataset("f", (np.array([[-128.0, -1, 0, 1, 2, 127]]),), None)
+    assert list(np.frombuffer(quantise(image_model(), data, raw=True)[0][0], np.int8)) == [-128, -1, 0, 1, 2, 127]
+    wide = Dataset("f", (np.array([[0, 1, 2, 3, 4, 200]]),), None)
+    with pytest.raises(ToolError, match="outside -128 to 127"):
+        quantise(image_model(), wide, raw=True)
+    with pytest.raises(ToolError, match="already quantised"):
+        quantise(image_model(), Dataset("f", (np.array([[0.5, 1, 2, 3, 4, 5]]),), None), raw=True)
 
 
 def test_floats_are_quantised_to_nearest_halves_away_from_zero_and_clamped() -> None:
@@ -204,8 +220,8 @@ def test_paths_that_are_no_data_files(tmp_path: Path) -> None:
 
 
 def test_a_score_counts_what_is_right() -> None:
-    runs = [(bytes([0, 9, 3, 0, 0, 0]),), (bytes([0, 9, 3, 0, 0, 0]),), (bytes([255, 0, 0, 0, 0, 5]),)]
-    found = score(image_model(), Dataset("f", (np.zeros((3, 6)),), np.array([1, 2, 5])), runs)
+    runs = [bytes([0, 9, 3, 0, 0, 0]), bytes([0, 9, 3, 0, 0, 0]), bytes([255, 0, 0, 0, 0, 5])]
+    found = score(output_of(image_model()), Dataset("f", (np.zeros((3, 6)),), np.array([1, 2, 5])), runs)
     assert (found.count, found.correct, found.predictions) == (3, 2, (1, 1, 5))
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.confusion[2] == (0, 1, 0, 0, 0, 0) and found.confusion[5][5] == 1
@@ -224,18 +240,18 @@ def test_a_score_counts_what_is_right() -> None:
 )
 def test_labels_that_do_not_suit(y: np.ndarray | None, text: str) -> None:
     with pytest.raises(ToolError, match=text):
-        score(image_model(), Dataset("f", (np.zeros((2, 6)),), y), [(bytes(6),)] * 2)
+        score(output_of(image_model()), Dataset("f", (np.zeros((2, 6)),), y), [bytes(6)] * 2)
 
 
 def test_a_deviation_is_in_real_units() -> None:
     # Bytes 1 with scale 0.5 and zero point -1 mean 1.0.
-    runs = [(bytes([1] * 6),)] * 2
+    runs = [bytes([1] * 6)] * 2
     y = np.array([[1.0] * 6, [1.0, 1.0, 1.0, 1.0, 1.0, 4.0]])
-    found = deviate(image_model(), Dataset("f", (np.zeros((2, 6)),), y), runs)
+    found = deviate(output_of(image_model()), Dataset("f", (np.zeros((2, 6)),), y), runs)
     assert found.mean_absolute == pytest.approx(0.25) and found.largest == 3.0
     assert found.outputs[0] == (1.0,) * 6
     with pytest.raises(ToolError, match="no array y of 6 values"):
-        deviate(image_model(), Dataset("f", (np.zeros((2, 6)),), np.zeros(2)), runs)
+        deviate(output_of(image_model()), Dataset("f", (np.zeros((2, 6)),), np.zeros(2)), runs)
 
 
 def test_evaluate_runs_the_model() -> None:
