@@ -114,6 +114,21 @@ class GoldenSpec:
 
 
 @dataclass(frozen=True)
+class PreallocatedSpec:
+    """A tensor of the main subgraph (its index and name) that the app's buffer `symbol` holds: `bytes` of it.
+
+    `section` "" for the linker's choice; `alignment` in bytes, a power of two.
+    """
+
+    tensor: int
+    name: str
+    symbol: str
+    bytes: int
+    section: str = ""
+    alignment: int = 16
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """One model of an app. `data` is what is compiled in; `sha256` is that of the user's file.
 
@@ -134,6 +149,7 @@ class ModelSpec:
     registrations: tuple[str, ...] = ()
     resource_variables: int = 0
     custom_headers: tuple[str, ...] = ()
+    preallocated: tuple[PreallocatedSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +161,8 @@ class AppSpec:
 
     `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
     the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
-    "binary" (the assembler takes the model's file in) or "array" (C++).
+    "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena` is the one arena of all
+    models, None where each has its own.
     """
 
     name: str
@@ -164,6 +181,7 @@ class AppSpec:
     cmsis_nn_sources: tuple[str, ...] = ()
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()
+    shared_arena: ArenaSpec | None = None
 
     @property
     def cmsis_nn(self) -> bool:
@@ -204,6 +222,11 @@ class AppSpec:
     def emulated(self) -> bool:
         """Whether every board is emulated."""
         return bool(self.boards) and all(board.qemu is not None for board in self.boards)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether `name` cannot be a variable of the app's: a word of C++, a macro, a namespace of the app's."""
+    return name in _RESERVED
 
 
 def identifier(name: str) -> str:

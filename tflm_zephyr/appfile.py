@@ -8,15 +8,20 @@ tflm: selected                     # only the sources the models need; module: Z
 main_stack_bytes: auto             # what the kernels need; or bytes
 model_data: binary                 # the assembler takes in the model's file; array: a C++ array
 debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
+shared_arena: false                # true: one arena for all models, of which one runs at a time
 models:
   - model: digits.tflite           # paths are relative to the app file
     name: digits                   # default: the file's name
     arena: auto                    # or bytes
     plan: packed                   # or online: TFLM plans at start-up
+    overlap: auto                  # outputs over input that has been read, where the kernels allow it; or off
+    order: auto                    # the operators' order with the smallest head; or model: as in the file
     inputs: test.npz               # golden inputs; default: seeded random ones
     runs: 1                        # how many of them the self-test runs
     custom_operators:
       - {name: MyOp, register: Register_MY_OP, header: my_op.h, sources: [my_op.cc]}
+    preallocated:                  # tensors (by name or index) that live in buffers of the app's own
+      - {tensor: input, symbol: frame, section: .dma, alignment: 32}
 """
 
 from __future__ import annotations
@@ -36,7 +41,12 @@ NAME = "app.yaml"
 KERNELS = ("auto", "reference", "cmsis_nn")
 TFLM = ("selected", "module")
 PLANS = ("packed", "online")
+OVERLAP = ("auto", "off")
+ORDER = ("auto", "model")
 MODEL_DATA = ("binary", "array")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SECTION = re.compile(r"[\w.$-]+", re.ASCII)
+_ALIGNMENTS = tuple(1 << bits for bits in range(2, 13))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 
@@ -53,6 +63,20 @@ class CustomOperatorConfig:
 
 
 @dataclass(frozen=True)
+class PreallocatedConfig:
+    """A tensor of the main subgraph, by name or index, that the app's buffer `symbol` holds instead of the arena.
+
+    `symbol` "" for a name made of the model's and the tensor's; `section` "" for the linker's choice; `alignment` in
+    bytes, a power of two.
+    """
+
+    tensor: str | int
+    symbol: str = ""
+    section: str = ""
+    alignment: int = 16
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """One model of an app. `arena` None: the estimate; `inputs` None: seeded random golden inputs."""
 
@@ -63,6 +87,9 @@ class ModelConfig:
     inputs: Path | None = None
     runs: int = 1
     custom_operators: tuple[CustomOperatorConfig, ...] = ()
+    overlap: str = "auto"
+    order: str = "auto"
+    preallocated: tuple[PreallocatedConfig, ...] = ()
 
     @property
     def label(self) -> str:
@@ -72,7 +99,10 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class AppConfig:
-    """An app: paths are absolute. `main_stack_bytes` None: what its kernels need."""
+    """An app: paths are absolute. `main_stack_bytes` None: what its kernels need.
+
+    `shared_arena`: all models in one arena, as large as the largest head and all tails.
+    """
 
     models: tuple[ModelConfig, ...]
     name: str = ""
@@ -82,6 +112,7 @@ class AppConfig:
     main_stack_bytes: int | None = None
     model_data: str = "binary"
     debug: bool = False
+    shared_arena: bool = False
 
 
 def load(path: Path) -> AppConfig:
@@ -111,7 +142,7 @@ def _plain(value: object, folder: Path) -> Any:
         return Path(os.path.relpath(value, folder)).as_posix()
     if isinstance(value, tuple):
         return [_plain(item, folder) for item in value]
-    if isinstance(value, (AppConfig, ModelConfig, CustomOperatorConfig)):
+    if isinstance(value, (AppConfig, ModelConfig, CustomOperatorConfig, PreallocatedConfig)):
         plain = {}
         for item in fields(value):
             got = getattr(value, item.name)
@@ -121,7 +152,7 @@ def _plain(value: object, folder: Path) -> Any:
     return value
 
 
-_T = TypeVar("_T", ModelConfig, AppConfig, CustomOperatorConfig)
+_T = TypeVar("_T", ModelConfig, AppConfig, CustomOperatorConfig, PreallocatedConfig)
 
 
 class _Reader:
@@ -143,8 +174,9 @@ class _Reader:
             del values["main_stack_bytes"]
         self._check(values, "", {"name": str, "main_stack_bytes": int})
         self._positive(values, "", ("main_stack_bytes",))
-        if not isinstance(values.get("debug", False), bool):
-            raise self._error("debug", "true or false")
+        for key in ("debug", "shared_arena"):
+            if not isinstance(values.get(key, False), bool):
+                raise self._error(key, "true or false")
         self._choice(values, "", "kernels", KERNELS)
         self._choice(values, "", "tflm", TFLM)
         self._choice(values, "", "model_data", MODEL_DATA)
@@ -158,17 +190,32 @@ class _Reader:
             del values["arena"]
         self._check(values, f"{at}.", {"model": str, "name": str, "arena": int, "inputs": str, "runs": int})
         self._choice(values, f"{at}.", "plan", PLANS)
+        if isinstance(values.get("overlap"), bool):  # what YAML makes of off, and of false
+            values["overlap"] = OVERLAP[not values["overlap"]]
+        self._choice(values, f"{at}.", "overlap", OVERLAP)
+        self._choice(values, f"{at}.", "order", ORDER)
         self._positive(values, f"{at}.", ("arena", "runs"))
         for key in ("model", "inputs"):
             if key in values:
                 values[key] = self._folder / values[key]
-        customs = values.pop("custom_operators", [])
-        if not isinstance(customs, list):
-            raise self._error(f"{at}.custom_operators", "a list")
-        return ModelConfig(
-            **values,
-            custom_operators=tuple(self._custom(item, f"{at}.custom_operators[{i}]") for i, item in enumerate(customs)),
-        )
+        for key, read in (("custom_operators", self._custom), ("preallocated", self._preallocated)):
+            listed = values.get(key, [])
+            if not isinstance(listed, list):
+                raise self._error(f"{at}.{key}", "a list")
+            values[key] = tuple(read(item, f"{at}.{key}[{i}]") for i, item in enumerate(listed))
+        return ModelConfig(**values)
+
+    def _preallocated(self, raw: object, at: str) -> PreallocatedConfig:
+        values = self._mapping(raw, PreallocatedConfig, at)
+        kind = int if isinstance(values["tensor"], int) else str
+        self._check(values, f"{at}.", {"tensor": kind, "symbol": str, "section": str, "alignment": int})
+        if values.get("symbol") and not _IDENTIFIER.fullmatch(values["symbol"]):
+            raise self._error(f"{at}.symbol", "the name of a C variable")
+        if values.get("section") and not _SECTION.fullmatch(values["section"]):
+            raise self._error(f"{at}.section", "a linker section, as in .dma")
+        if values.get("alignment", 16) not in _ALIGNMENTS:
+            raise self._error(f"{at}.alignment", f"a power of two from {_ALIGNMENTS[0]} to {_ALIGNMENTS[-1]}")
+        return PreallocatedConfig(**values)
 
     def _custom(self, raw: object, at: str) -> CustomOperatorConfig:
         values = self._mapping(raw, CustomOperatorConfig, at)

@@ -18,6 +18,7 @@ from tflm_zephyr.app import (
     ResolverSpec,
     identifier,
 )
+from tflm_zephyr.app_buffers import buffer_specs, check_symbols
 from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
@@ -34,6 +35,7 @@ from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
 from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
+from tflm_zephyr.preallocated import preallocated_tensors
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 from tflm_zephyr.tail import SLACK_BYTES
 from tflm_zephyr.typed_registrations import typed_for
@@ -118,6 +120,7 @@ def prepare(
         model,
         [library.without(declared) for library in libraries],
         offline="auto" if config.plan == "packed" else "never",
+        preallocated=preallocated_tensors(model, [item.tensor for item in config.preallocated]),
         sizes=sizes,
     )
     head = found[0].head
@@ -172,6 +175,7 @@ def generate(
             kept[path_of(models[-1].ident)] = dump(runs, item.model.sha256)
         else:
             notes.append(f"{model_config.label}: the self-test carries no reference")
+    check_symbols(models, name)
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     # Zephyr's own library, "module", compiles every kernel that it has.
     tables = [(name, tflm.sources[name]) for name in choice.names if config.tflm == "selected"]
@@ -254,6 +258,7 @@ def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typ
         registrations=tuple(sorted(_registration(call, typed) for call in item.resolver.calls)),
         resource_variables=item.head.graph.resource_variables,
         custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
+        preallocated=buffer_specs(item.model, item.config),
     )
 
 

@@ -8,7 +8,7 @@ a called subgraph opens the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.errors import ModelError
@@ -61,7 +61,8 @@ class Graph:
     `variables` live for the whole run, in the tail unless planned offline. `operator_order` is every
     (subgraph, operator) by first execution, those of subgraphs that are never called last; `operators` are
     their distinct keys, all of which the resolver must know. `scopes` gives the (subgraph, operator) that
-    opens each allocation scope, None for the inputs' and for entries into a called subgraph.
+    opens each allocation scope, None for the inputs' and for entries into a called subgraph. `preallocated` are
+    tensors of the main subgraph that were left out, as they have memory of their own.
     """
 
     model: Model
@@ -71,6 +72,7 @@ class Graph:
     operators: tuple[str, ...]
     operator_order: tuple[tuple[int, int], ...]
     scopes: tuple[tuple[int, int] | None, ...]
+    preallocated: tuple[int, ...] = ()
 
     @property
     def last_scope(self) -> int:
@@ -100,11 +102,13 @@ def analyse(
     *,
     preserve_inputs: bool = False,
     preserve_intermediates: bool = False,
+    preallocated: Collection[int] = (),
 ) -> Graph:
     """Lifespans and operators of `model`, whatever offline plan it carries.
 
     The options are those of TFLite's ArenaPlanner: keep the main inputs, or for debugging every tensor, to
-    the end of the run. ModelError for what TFLM's planner would not survive: recursion, types without a size,
+    the end of the run. `preallocated` are tensors of the main subgraph that have memory already, so that TFLM plans
+    none for them. ModelError for what TFLM's planner would not survive: recursion, types without a size,
     intermediate tensors with data, and scratch buffers of operators that are never called.
     """
     walk = _Walk(model, scratch)
@@ -112,7 +116,8 @@ def analyse(
     end = len(walk.scopes) - 1
     tensors: list[PlannedTensor] = []
     variables: list[PlannedTensor] = []
-    handles, inputs = _handles(model), {(0, tensor) for tensor in model.main.inputs}
+    elsewhere = _handles(model) | {(0, tensor) for tensor in preallocated}
+    inputs = {(0, tensor) for tensor in model.main.inputs}
     for subgraph, tensor in model.tensors():
         key = (subgraph.index, tensor.index)
         size = _size(model, subgraph, tensor.index)
@@ -122,7 +127,7 @@ def analyse(
             lifespan = Lifespan(lifespan.first, end)
         if tensor.is_variable:
             variables.append(PlannedTensor(*key, tensor.name, size, Lifespan(0, end)))
-        elif not tensor.is_constant and size > 0 and key not in handles:
+        elif not tensor.is_constant and size > 0 and key not in elsewhere:
             tensors.append(PlannedTensor(*key, tensor.name, size, lifespan))
     order = [key for key in dict.fromkeys(walk.scopes) if key is not None]
     seen = set(order)
@@ -135,6 +140,7 @@ def analyse(
         operators=tuple(dict.fromkeys(model.subgraphs[s].operators[o].key for s, o in order)),
         operator_order=tuple(order),
         scopes=tuple(walk.scopes),
+        preallocated=tuple(sorted(preallocated)),
     )
 
 

@@ -9,7 +9,7 @@ candidate is played with every library.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.graph import analyse
@@ -29,14 +29,19 @@ class Need:
 
 
 def needs(
-    model: Model, libraries: Sequence[KernelLibrary], *, offline: str = "auto", sizes: StructSizes = CORTEX_M
+    model: Model,
+    libraries: Sequence[KernelLibrary],
+    *,
+    offline: str = "auto",
+    preallocated: Collection[int] = (),
+    sizes: StructSizes = CORTEX_M,
 ) -> tuple[Need, ...]:
     """For each of `libraries` (at least one) what the model needs, the largest arena first; all with the same offsets.
 
     The offsets are those that keep the largest arena smallest, among the best of each library and none at all,
-    and never make a head larger than TFLM's own placing would. `offline`: see plan_head.
+    and never make a head larger than TFLM's own placing would. `offline`, `preallocated`: see plan_head.
     """
-    own = _own(model, libraries, offline)
+    own = _own(model, libraries, offline, preallocated)
     online = []
     for head, library in zip(own, libraries, strict=True):
         placed = with_offsets(head, model, library, None)
@@ -51,7 +56,9 @@ def needs(
     return tuple(sorted(best, key=lambda need: -need.arena.bytes))
 
 
-def _own(model: Model, libraries: Sequence[KernelLibrary], offline: str) -> list[HeadPlan]:
+def _own(
+    model: Model, libraries: Sequence[KernelLibrary], offline: str, preallocated: Collection[int]
+) -> list[HeadPlan]:
     """The best head of each library; those that ask for the same scratch buffers are planned once."""
     planned: dict[object, HeadPlan] = {}
     found = []
@@ -59,7 +66,7 @@ def _own(model: Model, libraries: Sequence[KernelLibrary], offline: str) -> list
         graph = analyse(model, library.scratch)
         same = (graph.scratch, tuple(map(library.knows, graph.operators)))
         if same not in planned:
-            planned[same] = plan_head(model, library, offline=offline)
+            planned[same] = plan_head(model, library, offline=offline, preallocated=preallocated)
         found.append(planned[same])
     return found
 

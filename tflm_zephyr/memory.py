@@ -9,7 +9,7 @@ in tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.errors import PlanError
@@ -99,6 +99,7 @@ def plan_head(
     preserve_inputs: bool = False,
     preserve_intermediates: bool = False,
     plan_variables: bool = False,
+    preallocated: Collection[int] = (),
     alignment: int = ALIGNMENT,
     offline: str = "auto",
 ) -> HeadPlan:
@@ -106,7 +107,8 @@ def plan_head(
 
     preserve_inputs: the model's inputs hold their values to the end of the run. preserve_intermediates: every
     tensor does, for debugging. plan_variables: variable tensors get offsets in the head, alive for the whole
-    run, instead of TFLM's place in the tail; for models of one subgraph only. alignment: of the tensors'
+    run, instead of TFLM's place in the tail; for models of one subgraph only. preallocated: tensors of the main
+    subgraph that the app's own buffers hold; they stay at -1 and out of the head. alignment: of the tensors'
     offsets, a multiple of 16, which is TFLM's own. offline: "auto" gives offsets where they make the head
     smaller or an option needs them, "always" also where they change nothing, "never" leaves all to TFLM.
 
@@ -124,6 +126,7 @@ def plan_head(
         library.scratch,
         preserve_inputs=preserve_inputs,
         preserve_intermediates=preserve_intermediates,
+        preallocated=preallocated,
     )
     unknown = tuple(key for key in graph.operators if not library.knows(key))
     requests = requests_of(model, library, graph, plan_variables=plan_variables, alignment=alignment)

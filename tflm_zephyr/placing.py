@@ -79,7 +79,7 @@ def requests_of(
     first_row = [0]
     for subgraph in model.subgraphs:
         first_row.append(first_row[-1] + len(subgraph.tensors))
-    plain = analyse(model, library.scratch)
+    plain = analyse(model, library.scratch, preallocated=graph.preallocated)
     told = {(t.subgraph, t.tensor): t.lifespan for t in plain.tensors}
     tensors = list(graph.tensors)
     if plan_variables:

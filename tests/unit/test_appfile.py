@@ -10,7 +10,15 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tflm_zephyr.appfile import DEFAULT_BOARDS, AppConfig, CustomOperatorConfig, ModelConfig, dump, load
+from tflm_zephyr.appfile import (
+    DEFAULT_BOARDS,
+    AppConfig,
+    CustomOperatorConfig,
+    ModelConfig,
+    PreallocatedConfig,
+    dump,
+    load,
+)
 from tflm_zephyr.errors import AppError
 
 WHOLE = """
@@ -19,6 +27,7 @@ boards: [nrf9160dk/nrf9160/ns, mps2/an385]
 kernels: cmsis_nn
 tflm: module
 main_stack_bytes: 8192
+shared_arena: true
 models:
   - model: digits.tflite
     name: d
@@ -28,6 +37,11 @@ models:
     runs: 3
     custom_operators:
       - {name: MyOp, register: "ns::Register_MY_OP", header: my_op.h, sources: [src/my_op.cc, /abs/x.cc]}
+    overlap: off
+    order: model
+    preallocated:
+      - {tensor: x, symbol: frame, section: .dma, alignment: 32}
+      - {tensor: 7}
   - kws.tflite
 """
 
@@ -49,7 +63,18 @@ def test_every_key(folder: Path) -> None:
     custom = CustomOperatorConfig("MyOp", "ns::Register_MY_OP", "my_op.h", (folder / "src/my_op.cc", Path("/abs/x.cc")))
     assert read(folder, WHOLE) == AppConfig(
         models=(
-            ModelConfig(folder / "digits.tflite", "d", 4096, "online", folder / "../test.npz", 3, (custom,)),
+            ModelConfig(
+                folder / "digits.tflite",
+                "d",
+                4096,
+                "online",
+                folder / "../test.npz",
+                3,
+                (custom,),
+                overlap="off",
+                order="model",
+                preallocated=(PreallocatedConfig("x", "frame", ".dma", 32), PreallocatedConfig(7)),
+            ),
             ModelConfig(folder / "kws.tflite"),
         ),
         name="digits",
@@ -57,6 +82,7 @@ def test_every_key(folder: Path) -> None:
         kernels="cmsis_nn",
         tflm="module",
         main_stack_bytes=8192,
+        shared_arena=True,
     )
 
 
@@ -146,6 +172,15 @@ BAD = {
     "runs -1": (f"models: [{{{M}, runs: -1}}]", r"runs wants a positive number"),
     "plan": (f"models: [{{{M}, plan: best}}]", r"plan wants packed or online"),
     "plan a list": (f"models: [{{{M}, plan: [packed]}}]", r"plan wants packed or online"),
+    "overlap": (f"models: [{{{M}, overlap: some}}]", r"overlap wants auto or off"),
+    "order": (f"models: [{{{M}, order: 3}}]", r"order wants auto or model"),
+    "shared arena": ("models: [a]\nshared_arena: 1", "shared_arena wants true or false"),
+    "preallocated no list": (f"models: [{{{M}, preallocated: x}}]", "preallocated wants a list"),
+    "preallocated tensor a list": (f"models: [{{{M}, preallocated: [{{tensor: [1]}}]}}]", "tensor wants a text"),
+    "no tensor": (f"models: [{{{M}, preallocated: [{{symbol: x}}]}}]", "the key tensor"),
+    "symbol": (f"models: [{{{M}, preallocated: [{{tensor: 1, symbol: 1a}}]}}]", "symbol wants the name of a C"),
+    "section": (f"models: [{{{M}, preallocated: [{{tensor: 1, section: a b}}]}}]", "section wants a linker"),
+    "alignment": (f"models: [{{{M}, preallocated: [{{tensor: 1, alignment: 24}}]}}]", "alignment wants a power"),
     "kernels": ("models: [a]\nkernels: fast", "kernels wants auto or reference or cmsis_nn"),
     "tflm": ("models: [a]\ntflm: 3", "tflm wants selected or module"),
     "boards a mapping": ("models: [a]\nboards: {a: b}", "boards wants a list of texts"),
