@@ -38,6 +38,7 @@ _RESERVED = frozenset(
 )
 _IDENTIFIER_CHARS = 40
 _DATA_TEMPLATES = {"binary": "src/models/model_data.S.j2", "array": "src/models/model_data.cpp.j2"}
+_MEASURE_TEMPLATES = frozenset(("src/measure.cpp.j2", "src/measure.hpp.j2"))
 _SHOWN = frozenset(("float32", "int8", "uint8", "int16", "uint16", "int32"))
 
 
@@ -98,11 +99,15 @@ class ResolverSpec:
 
 @dataclass(frozen=True)
 class ArenaSpec:
-    """The arena's bytes, where that number is from ("estimated", "measured", "given"), and one line on how."""
+    """The arena's bytes, where that number is from ("estimated", "measured", "given"), and one line on how.
+
+    floor_bytes: below it, TFLM is known to write through null pointers instead of failing; 0 where not measured.
+    """
 
     bytes: int
     source: str
     note: str
+    floor_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class AppSpec:
     `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
     the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
     "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena` is the one arena of all
-    models, None where each has its own.
+    models, None where each has its own. `measure`: the app looks for the smallest arena of each model instead.
     """
 
     name: str
@@ -182,6 +187,7 @@ class AppSpec:
     custom_sources: tuple[str, ...] = ()
     custom_include_dirs: tuple[str, ...] = ()
     shared_arena: ArenaSpec | None = None
+    measure: bool = False
 
     @property
     def cmsis_nn(self) -> bool:
@@ -246,9 +252,9 @@ def render(spec: AppSpec) -> dict[str, bytes]:
     env = _environment()
     files: dict[str, bytes] = {}
     made_by: dict[str, str] = {}
-    unused = _DATA_TEMPLATES["array" if spec.model_data == "binary" else "binary"]
+    unused = _unused(spec)
     for template in env.list_templates(extensions=["j2"]):
-        if template == unused:
+        if template in unused:
             continue
         target = PurePosixPath(template.removesuffix(".j2"))
         if target.parent.name == "models":
@@ -269,6 +275,14 @@ def render(spec: AppSpec) -> dict[str, bytes]:
         for name, text in (board.files or {}).items():
             files[f"boards/{name}"] = text.encode()
     return dict(sorted(files.items()))
+
+
+def _unused(spec: AppSpec) -> frozenset[str]:
+    """Templates of files that this app does without."""
+    unused = {_DATA_TEMPLATES["array" if spec.model_data == "binary" else "binary"]}
+    if not spec.measure:
+        unused |= _MEASURE_TEMPLATES
+    return frozenset(unused)
 
 
 def render_workflow(spec: AppSpec, app_dir: str) -> bytes:

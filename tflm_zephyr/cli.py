@@ -74,7 +74,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
-    for add in (_generate, _fit, _plan, _build, _footprint, _flash, _run, _boards, _ports):
+    for add in (_generate, _fit, _plan, _build, _footprint, _measure, _flash, _run, _boards, _ports):
         add(commands)
 
 
@@ -186,6 +186,21 @@ def _footprint(commands: _Commands) -> None:
     parser = _command(commands, "footprint", "show a built app's flash and RAM by part")
     _app_and_board(parser)
     parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
+
+
+def _measure(commands: _Commands) -> None:
+    parser = _command(commands, "size", "find the smallest arena of each model in QEMU, prove it, and use it")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="one of the app's boards; may be repeated (default: all)",
+    )
+    parser.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="of each run (default: 600)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west and the app print")
+    _workspace(parser)
 
 
 def _flash(commands: _Commands) -> None:

@@ -32,6 +32,8 @@ from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.kernels.variants import typed_registration, uses_of
 from tflm_zephyr.kernels.work import cmsis_nn_work
 from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
+from tflm_zephyr.measurements import applied
+from tflm_zephyr.measurements import load as load_measurements
 from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
@@ -136,12 +138,14 @@ def generate(
     boards: Sequence[Board] = (),
     keep_golden: bool = False,
     golden: bool = True,
+    measured: bool = True,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
     `boards`: those of `config` with what a workspace knows of them; otherwise what is known without one.
     `keep_golden`: with the golden runs that are there, whichever engines made them. `golden`: False for none, which
-    needs no engine; the app is then good for its sizes alone.
+    needs no engine; the app is then good for its sizes alone. `measured`: False for estimates where sizes that were
+    measured hold.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -198,6 +202,9 @@ def generate(
         custom_sources=_relative((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=_relative(map(_include_dir, customs), app),
     )
+    if measured:
+        spec, remarks = applied(spec, load_measurements(app), stack=config.main_stack_bytes is None)
+        notes += remarks
     manifest = AppManifest(
         generator=__version__,
         name=name,

@@ -10,6 +10,7 @@ from tflm_zephyr.commands.fit import do_fit
 from tflm_zephyr.commands.footprint import do_footprint
 from tflm_zephyr.commands.generate import do_generate
 from tflm_zephyr.commands.plan import do_plan
+from tflm_zephyr.commands.size import do_size
 
 __all__ = [
     "Done",
@@ -23,4 +24,5 @@ __all__ = [
     "do_plan",
     "do_ports",
     "do_run",
+    "do_size",
 ]

@@ -14,7 +14,7 @@ STATUS: Mapping[int, str] = MappingProxyType(
     {
         1: "the model's schema version is not the one TFLM reads",
         2: "the op resolver refused an operator",
-        3: "the tensor arena does not even hold the allocator",
+        3: "the tensor arena is so small that TFLM would write through null pointers",
         4: "AllocateTensors failed, most often because the tensor arena is too small",
         5: "a kernel failed",
         6: "the model is not initialised",

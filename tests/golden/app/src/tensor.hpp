@@ -15,7 +15,7 @@ enum class Status : int {
 	kOk = 0,
 	kSchemaVersion = 1,  // the model's schema is not the one TFLM was built for
 	kOperator = 2,       // the op resolver refused an operator
-	kArenaTooSmall = 3,  // the arena does not even hold the allocator's own objects
+	kArenaTooSmall = 3,  // so small an arena that TFLM would write through null pointers
 	kAllocate = 4,       // AllocateTensors() failed: most often, the arena is too small
 	kInvoke = 5,         // a kernel failed
 	kNotReady = 6,       // Init() was not called, or failed

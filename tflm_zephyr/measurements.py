@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `tflm-zephyr size` measured of an app, and where it still holds: `arena.json` beside the app.
+
+A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, a
+revision of TFLM and the options of the build. Where one of these is another one, the app goes back to the estimate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tflm_zephyr.app import AppSpec, ArenaSpec, ModelSpec
+from tflm_zephyr.board import Board
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.kernel_choice import libraries_of
+
+NAME = "arena.json"
+STACK_MARGIN = 1 / 8
+"""Of the most that was ever used of the main stack, beside INTERRUPT_BYTES."""
+INTERRUPT_BYTES = 104
+"""What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
+_STACK_STEP = 64
+_ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimates."
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of."""
+
+    core: str
+    kernels: str
+    tflm_revision: str
+    options: str
+
+
+@dataclass(frozen=True)
+class ArenaMeasurement:
+    """The smallest arena of a model, in bytes, and below which one TFLM does not even fail cleanly.
+
+    `model` is its identifier, `data_sha256` that of its bytes as compiled in. `board` is where it was measured.
+    """
+
+    model: str
+    data_sha256: str
+    target: Target
+    board: str
+    arena_bytes: int
+    floor_bytes: int
+    head_bytes: int
+    tail_bytes: int
+
+
+@dataclass(frozen=True)
+class StackMeasurement:
+    """The most that the self-test of all models used of the main stack, in bytes. `models`: data_sha256, sorted."""
+
+    models: tuple[str, ...]
+    target: Target
+    board: str
+    used_bytes: int
+
+    @property
+    def stack_bytes(self) -> int:
+        """With the margins."""
+        need = int((self.used_bytes + INTERRUPT_BYTES) * (1 + STACK_MARGIN))
+        return -(-need // _STACK_STEP) * _STACK_STEP
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured of an app."""
+
+    arenas: tuple[ArenaMeasurement, ...] = ()
+    stacks: tuple[StackMeasurement, ...] = ()
+
+    def with_new(self, arenas: Sequence[ArenaMeasurement], stacks: Sequence[StackMeasurement]) -> Measurements:
+        """These and new ones, which replace those of the same model, core and kernels."""
+        fresh = {(item.model, item.target.core, item.target.kernels) for item in arenas}
+        cores = {(item.target.core, item.target.kernels) for item in stacks}
+        kept = [a for a in self.arenas if (a.model, a.target.core, a.target.kernels) not in fresh]
+        others = [s for s in self.stacks if (s.target.core, s.target.kernels) not in cores]
+        return Measurements(
+            tuple(sorted((*kept, *arenas), key=lambda a: (a.model, a.target.core, a.target.kernels))),
+            tuple(sorted((*others, *stacks), key=lambda s: (s.target.core, s.target.kernels))),
+        )
+
+
+def data_sha256(model: ModelSpec) -> str:
+    """Of the model as it is compiled in, with its plan, and of which tensors are not in the arena."""
+    outside = "".join(f" {item.tensor}" for item in model.preallocated)
+    return hashlib.sha256(model.data + outside.encode()).hexdigest()
+
+
+def options_of(spec: AppSpec) -> str:
+    """How TFLM is compiled, as far as sizes depend on it: "selected", "module debug"."""
+    return f"{spec.tflm} debug" if spec.debug else spec.tflm
+
+
+def target_of(spec: AppSpec, board: Board, kernels: str = "") -> Target | None:
+    """What the app for `board` is measured as; None where its core, or which kernels it gets, is not known.
+
+    kernels: the library, where a build has told it.
+    """
+    names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
+    if not board.core or len(names) != 1:
+        return None
+    return Target(board.core, names[0], spec.tflm_revision, options_of(spec))
+
+
+def applied(spec: AppSpec, found: Measurements, *, stack: bool) -> tuple[AppSpec, tuple[str, ...]]:
+    """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
+
+    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too.
+    """
+    if not found.arenas:
+        return spec, ()
+    targets = tuple(dict.fromkeys(target_of(spec, board) for board in spec.boards))
+    models, notes = [], []
+    for model in spec.models:
+        mine = [item for item in found.arenas if item.model == model.ident]
+        new, note = model, ""
+        if mine and model.arena.source == "estimated":
+            new, note = _measured(model, mine, targets)
+        models.append(new)
+        notes += [note] if note else []
+    spec = replace(spec, models=tuple(models))
+    shas = tuple(sorted(map(data_sha256, spec.models)))
+    holding = [item for item in found.stacks if item.models == shas and item.target in targets]
+    if stack and {item.target for item in holding} == set(targets):
+        spec = replace(spec, main_stack_bytes=max(item.stack_bytes for item in holding))
+    return spec, tuple(notes)
+
+
+def _measured(
+    model: ModelSpec, found: Iterable[ArenaMeasurement], targets: Sequence[Target | None]
+) -> tuple[ModelSpec, str]:
+    sha = data_sha256(model)
+    holding = [item for item in found if item.data_sha256 == sha and item.target in targets]
+    lacking = [target for target in targets if target not in [item.target for item in holding]]
+    if lacking:
+        return model, f"{model.name}: {_why(found, lacking[0], sha)}: estimated; `tflm-zephyr size` measures it again"
+    most = max(holding, key=lambda item: item.arena_bytes)
+    target = most.target
+    where = f"{most.board} ({target.core}, {target.kernels} kernels, TFLM {target.tflm_revision[:12]})"
+    more = f", the most of {len(holding)} boards' cores" if len(holding) > 1 else ""
+    note = f"the smallest that allocates and runs, by bisection in QEMU on {where}{more}; {most.arena_bytes - 16} fails"
+    arena = ArenaSpec(most.arena_bytes, "measured", note, max(item.floor_bytes for item in holding))
+    return replace(model, arena=arena), ""
+
+
+def _why(found: Iterable[ArenaMeasurement], wanted: Target | None, sha: str) -> str:
+    """Why no measurement holds for `wanted`, in words."""
+    if wanted is None:
+        return "what was measured cannot hold where the core is not known"
+    here = [item for item in found if (item.target.core, item.target.kernels) == (wanted.core, wanted.kernels)]
+    if not here:
+        return f"nothing was measured for {wanted.core} with {wanted.kernels} kernels"
+    item = here[0]
+    reasons = [
+        what
+        for what, same in (
+            ("model or plan", item.data_sha256 == sha),
+            ("TFLM revision", item.target.tflm_revision == wanted.tflm_revision),
+            ("build options", item.target.options == wanted.options),
+        )
+        if not same
+    ]
+    return f"what was measured is stale ({', '.join(reasons)})"
+
+
+def load(app: Path) -> Measurements:
+    """What was measured of the app in folder `app`; nothing where nothing was. Raises AppError."""
+    path = app / NAME
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return Measurements(
+            tuple(_read(ArenaMeasurement, item) for item in raw["arenas"]),
+            tuple(_read(StackMeasurement, {**item, "models": tuple(item["models"])}) for item in raw["stacks"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return Measurements()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from err
+
+
+def dump(found: Measurements) -> bytes:
+    """The text of arena.json."""
+    raw = {"about": _ABOUT, "arenas": [asdict(a) for a in found.arenas], "stacks": [asdict(s) for s in found.stacks]}
+    return (json.dumps(raw, indent=1) + "\n").encode()
+
+
+_T = TypeVar("_T", ArenaMeasurement, StackMeasurement, Target)
+
+
+def _read(kind: type[_T], raw: dict[str, Any]) -> _T:
+    values = {**raw}
+    if "target" in raw:
+        values["target"] = _read(Target, raw["target"])
+    made = kind(**values)
+    for item in fields(kind):
+        value = getattr(made, item.name)
+        if str(item.type) == "int" and (type(value) is not int or not 0 <= value < 2**31):
+            raise ValueError(f"{item.name} is no size: {value!r}")
+        if str(item.type) == "str" and not isinstance(value, str):
+            raise ValueError(f"{item.name} is no text: {value!r}")
+    return made
