@@ -16,9 +16,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tflm_zephyr import __version__
+from tflm_zephyr.arguments import Commands as _Commands
+from tflm_zephyr.arguments import add_command as _command
+from tflm_zephyr.arguments import count as _count
+from tflm_zephyr.arguments import seconds as _seconds
+from tflm_zephyr.arguments import size as _size
+from tflm_zephyr.desk_arguments import add_infer as _infer
 from tflm_zephyr.errors import ToolError
 
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
@@ -74,19 +79,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
-    for add in (_generate, _fit, _plan, _build, _footprint, _measure, _flash, _run, _boards, _ports):
+    for add in (_generate, _fit, _plan, _build, _footprint, _measure, _flash, _run, _infer, _boards, _ports):
         add(commands)
-
-
-if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-
-def _command(commands: _Commands, name: str, text: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
-    return parser
 
 
 def _generate(commands: _Commands) -> None:
@@ -259,35 +253,6 @@ def _workspace(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
     )
-
-
-def _size(text: str) -> int:
-    """Bytes: 4096, 0x1000, 4k, 1M."""
-    units = {"k": 1024, "m": 1024 * 1024}
-    factor = units.get(text[-1:].lower(), 1)
-    try:
-        value = int(text[:-1] if factor > 1 else text, 0) * factor
-    except ValueError:
-        value = 0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size in bytes, as in 4096 or 4k")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value
 
 
 def _one_line(text: str) -> str:

@@ -7,7 +7,7 @@ integers, or the values that the output should have as floats. A .npy holds `x` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -78,20 +78,25 @@ def load_dataset(path: Path, labels: Path | None = None) -> Dataset:
         raise ToolError("is neither .npz nor .npy", where=str(path), hint="Save it with numpy.savez(x=, y=)")
     if labels is not None:
         arrays["y"] = load_npy(labels)
+    return dataset_of(arrays, str(path))
+
+
+def dataset_of(arrays: Mapping[str, numpy.ndarray], where: str) -> Dataset:
+    """The data set in arrays x (or x0, x1, ...) and y. Raises ToolError as `load_dataset`."""
     if "x" in arrays:
         inputs = [arrays["x"]]
     else:
         inputs = [arrays[name] for name in (f"x{i}" for i in range(len(arrays))) if name in arrays]
     if not inputs:
         found = ", ".join(arrays) or "nothing"
-        raise ToolError(f"has no array x (found: {found})", where=str(path), hint="Save it with x= and y=")
+        raise ToolError(f"has no array x (found: {found})", where=where, hint="Save it with x= and y=")
     y = arrays.get("y")
     lengths = [array.shape[0] if array.ndim else 0 for array in [*inputs, *([] if y is None else [y])]]
     if lengths[0] == 0:
-        raise ToolError("holds no samples", where=str(path))
+        raise ToolError("holds no samples", where=where)
     if len(set(lengths)) > 1:
-        raise ToolError(f"x and y differ in length: {', '.join(map(str, lengths))}", where=str(path))
-    return Dataset(str(path), tuple(inputs), y)
+        raise ToolError(f"x and y differ in length: {', '.join(map(str, lengths))}", where=where)
+    return Dataset(where, tuple(inputs), y)
 
 
 def quantise(

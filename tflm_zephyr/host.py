@@ -86,17 +86,17 @@ def run_many(
     arena_bytes: int | None = None,
     *,
     engine: str = "tflm",
-    reset: bool = True,
+    reset: bool | Sequence[bool] = True,
     tensors: Sequence[int] = (),
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> HostRun:
     """Run the model once for each of `runs` in one child; each holds one byte string per model input.
 
-    An input's bytes are in C order, little endian, in the tensor's own type. With `reset` each run starts
-    from the model's initial state, without it variable tensors carry over. `arena_bytes` is TFLM's whole
-    arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own to the
-    run's end and is given back too; there are no memory figures then, and an offline plan must be taken out of
-    the model first, as TFLM would follow it. Raises ModelError when the engine refuses the model, DeviceError when
+    An input's bytes are in C order, little endian, in the tensor's own type. With `reset` each run starts from the
+    model's initial state, without it variable tensors carry over; a sequence says so for each run. `arena_bytes` is
+    TFLM's whole arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own
+    to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out
+    of the model first, as TFLM would follow it. Raises ModelError when the engine refuses the model, DeviceError when
     the arena is too small, the engine crashes or takes longer than `timeout_s`; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
@@ -115,7 +115,7 @@ def run_many(
         "runs": len(runs),
         "inputs": len(runs[0]),
         "arena_bytes": arena,
-        "reset": reset,
+        "reset": [reset] * len(runs) if isinstance(reset, bool) else list(reset),
         "tensors": list(tensors),
     }
     with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name:

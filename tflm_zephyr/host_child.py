@@ -4,10 +4,10 @@
 A process of its own, because C++ that aborts or crashes on an odd model must not take the tool along, and
 because TFLM prints its messages and its allocation record to the C stderr, which the parent captures whole.
 
-DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset, tensors}, `model.tflite` and `inputs.bin` (the
-inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written there:
-`outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph), and
-`result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
+DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run), tensors}, `model.tflite` and
+`inputs.bin` (the inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written
+there: `outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph),
+and `result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
 line MARK_MEMORY is the engine's own; what follows is the allocation record, which there is none of with `tensors`.
 """
 
@@ -190,7 +190,7 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> tuple[list[
             for (kind, shape), count, size in zip(engine.inputs, counts, sizes, strict=True):
                 inputs.append(numpy.frombuffer(given, kind, count, at).reshape(shape))
                 at += size
-            if request["reset"] and run:
+            if request["reset"][run] and run:
                 engine.reset()
             outputs = [value.tobytes() for value in engine.run(inputs)]
             kept = [value.tobytes() for value in engine.tensors(request["tensors"])]

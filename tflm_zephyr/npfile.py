@@ -6,6 +6,7 @@ Format: numpy's NEP 1. Pickled (object) arrays are refused, as reading them runs
 
 from __future__ import annotations
 
+import io
 import zipfile
 from math import prod
 from pathlib import Path
@@ -22,41 +23,55 @@ _KINDS = frozenset("biuf")
 
 def load_npy(path: Path) -> numpy.ndarray:
     """The array in a .npy file. Raises ToolError naming the file."""
-    return _read(path, None)[""]
+    with _opened(path) as file:
+        return _read(file, path.stat().st_size, str(path), "npy")[""]
 
 
 def load_npz(path: Path) -> dict[str, numpy.ndarray]:
     """All arrays in a .npz file by name, sorted. Raises ToolError naming the file and the array."""
-    return _read(path, "npz")
+    with _opened(path) as file:
+        return _read(file, path.stat().st_size, str(path), "npz")
 
 
-def _read(path: Path, kind: str | None) -> dict[str, numpy.ndarray]:
+def parse_npy(data: bytes, where: str) -> numpy.ndarray:
+    """The array in a .npy file's bytes. Raises ToolError with `where`."""
+    return _read(io.BytesIO(data), len(data), where, "npy")[""]
+
+
+def parse_npz(data: bytes, where: str) -> dict[str, numpy.ndarray]:
+    """All arrays in a .npz file's bytes, as `load_npz`."""
+    return _read(io.BytesIO(data), len(data), where, "npz")
+
+
+def _opened(path: Path) -> IO[bytes]:
     try:
-        with path.open("rb") as file:
-            if kind is None:
-                return {"": _array(file, path.stat().st_size, str(path))}
-            return _members(file, path)
+        return path.open("rb")
+    except OSError as error:
+        raise ToolError(error.strerror or str(error), where=str(path)) from None
+
+
+def _read(file: IO[bytes], size_bytes: int, where: str, kind: str) -> dict[str, numpy.ndarray]:
+    try:
+        return {"": _array(file, size_bytes, where)} if kind == "npy" else _members(file, where)
     except ToolError:
         raise
     except OSError as error:
-        raise ToolError(error.strerror or str(error), where=str(path)) from None
+        raise ToolError(error.strerror or str(error), where=where) from None
     except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
         text = " ".join(str(error).split()) or type(error).__name__
-        raise ToolError(
-            f"not a readable .{kind or 'npy'} file ({text})", where=str(path), hint="Write it with numpy anew"
-        ) from None
+        raise ToolError(f"not a readable .{kind} file ({text})", where=where, hint="Write it with numpy anew") from None
 
 
-def _members(file: IO[bytes], path: Path) -> dict[str, numpy.ndarray]:
+def _members(file: IO[bytes], where: str) -> dict[str, numpy.ndarray]:
     arrays = {}
     with zipfile.ZipFile(file) as archive:
         total = sum(info.file_size for info in archive.infolist())
         if total > LIMIT_BYTES:
-            raise ToolError(f"holds {total} bytes, more than {LIMIT_BYTES}", where=str(path))
+            raise ToolError(f"holds {total} bytes, more than {LIMIT_BYTES}", where=where)
         for info in sorted(archive.infolist(), key=lambda entry: entry.filename):
             name = info.filename.removesuffix(".npy")
             with archive.open(info) as member:
-                arrays[name] = _array(member, info.file_size, f"{path}, array {name}")
+                arrays[name] = _array(member, info.file_size, f"{where}, array {name}")
     return arrays
 
 

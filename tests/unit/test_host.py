@@ -163,6 +163,15 @@ def test_nothing_is_left_behind(tmp_path: object, monkeypatch: pytest.MonkeyPatc
     assert os.listdir(str(tmp_path)) == []  # noqa: PTH208
 
 
+def test_some_runs_go_on_from_the_one_before() -> None:
+    given = [[bytes([9, 3, 200, 77])]] * 4
+    fresh = run_many(svdf(), given).runs
+    on = run_many(svdf(), given, reset=False).runs
+    assert len(set(on[:2])) == 2
+    mixed = run_many(svdf(), given, reset=[True, False, True, False]).runs
+    assert mixed == (on[0], on[1], fresh[2], on[1])
+
+
 @pytest.mark.parametrize("engine", ["tflm", "litert"])
 def test_tensors_between_operators_are_kept_as_they_were(engine: str) -> None:
     given = bytes([3, 250, 7, 128] * 16)

@@ -9,6 +9,7 @@ from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.commands.fit import do_fit
 from tflm_zephyr.commands.footprint import do_footprint
 from tflm_zephyr.commands.generate import do_generate
+from tflm_zephyr.commands.infer import do_infer
 from tflm_zephyr.commands.plan import do_plan
 from tflm_zephyr.commands.size import do_size
 
@@ -21,6 +22,7 @@ __all__ = [
     "do_flash",
     "do_footprint",
     "do_generate",
+    "do_infer",
     "do_plan",
     "do_ports",
     "do_run",

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`infer`: files through a model, wherever it runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tflm_zephyr.answers import Answer, check_labels, load_labels
+from tflm_zephyr.app_files import write_new
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.commands.targets import one_target, opened
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.feed.files import read_samples
+from tflm_zephyr.feed.sample import STDIN, FeedOptions, Sample
+from tflm_zephyr.model import load_model
+from tflm_zephyr.report import infer as report
+from tflm_zephyr.session.interface import Session
+from tflm_zephyr.tensor_values import TensorLike
+
+
+def do_infer(args: argparse.Namespace, say: Say) -> Done:
+    """`infer`: each sample's outputs, as text or JSON, and in a file."""
+    kind = _kind(args.output)
+    target, labels = one_target(args), load_labels(args.labels) if args.labels else ()
+    options = feed_options(args)
+    with opened(target, args, say) as session:
+        hello = session.hello
+        if labels:
+            check_labels(labels, hello.outputs, str(args.labels))
+        samples = read_all(args.input, hello.inputs, options)
+        answers = [_answer(session, sample) for sample in samples]
+    lines = report.text(hello, answers, labels, raw=args.raw)
+    if args.output is not None:
+        write_new(args.output, report.as_bytes(kind, hello, answers, labels, raw=args.raw), force=args.force)
+        lines += f"\nWritten: {args.output}"
+    return Done(lines, report.plain(hello, answers, labels, raw=args.raw))
+
+
+def feed_options(args: argparse.Namespace) -> FeedOptions:
+    """How files are read; a front end is checked to be a model."""
+    return FeedOptions(
+        raw=args.raw,
+        format=args.format,
+        pixels=args.pixels,
+        resampling=args.resample,
+        stride_samples=args.stride,
+        frontend=load_model(args.frontend).data if args.frontend is not None else None,
+    )
+
+
+def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:
+    """The samples of all sources in turn."""
+    if sources.count(STDIN) > 1:
+        raise ToolError("standard input is given twice", where="-")
+    return [sample for source in sources for sample in read_samples(source, inputs, options)]
+
+
+def _answer(session: Session, sample: Sample) -> Answer:
+    if sample.fresh:
+        session.reset()
+    done = session.invoke(sample.inputs)
+    return Answer(sample.name, done.outputs, done.ticks if session.hello.where != "host" else None, sample.notes)
+
+
+def _kind(output: Path | None) -> str:
+    if output is None:
+        return ""
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in report.FORMATS:
+        raise ToolError("is none of .json, .csv, .npz", where=str(output), hint="Name the output file so")
+    return kind

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parsers of the commands that drive a model on a device from this host."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tflm_zephyr.arguments import Commands, add_command, count, seconds, two_numbers
+from tflm_zephyr.feed.sample import FORMATS, RESAMPLINGS
+
+
+def add_infer(commands: Commands) -> None:
+    """`infer`."""
+    parser = add_command(commands, "infer", "feed files to a model on a device, in QEMU or on this host")
+    parser.add_argument("input", nargs="+", metavar="INPUT", help=".npy, .npz, PNG, BMP, WAV, CSV; - reads stdin")
+    _target(parser)
+    _feed(parser)
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .json, .csv or .npz as well")
+    parser.add_argument("--force", action="store_true", help="replace the output file, keeping the old one as .orig")
+
+
+def _target(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("where the model runs")
+    group.add_argument("--app", type=Path, metavar="APP", help="a generated app with host_link: true, in QEMU")
+    group.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards")
+    group.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+    group.add_argument(
+        "--port",
+        action="append",
+        metavar="URL",
+        help="a board's serial port: /dev/ttyACM0, socket://host:port, rfc2217://..., auto",
+    )
+    group.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
+    group.add_argument("--host", type=Path, metavar="MODEL", help="a .tflite, in TFLM on this host")
+    group.add_argument("--replay", type=Path, metavar="FILE", help="what --record wrote")
+    group.add_argument("--record", type=Path, metavar="FILE", help="write what goes over the link")
+    group.add_argument("--model", metavar="NAME", help="which of the app's models")
+    group.add_argument(
+        "--timeout", type=seconds, default=600.0, metavar="S", help="the longest that one run may take (default: 600)"
+    )
+    group.add_argument("-v", "--verbose", action="store_true", help="show what the app prints")
+
+
+def _feed(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how inputs are read")
+    group.add_argument(
+        "--raw",
+        action="store_true",
+        help="numbers, pixels and sound samples are the tensors' elements, not real values",
+    )
+    group.add_argument("--format", choices=FORMATS, default="", help="default: what the content shows")
+    group.add_argument(
+        "--pixels", type=two_numbers, metavar="LOW,HIGH", help="the values of black and white (default: by the tensor)"
+    )
+    group.add_argument("--resample", choices=RESAMPLINGS, default="bilinear", help="for images (default: bilinear)")
+    group.add_argument(
+        "--frontend", type=Path, metavar="MODEL", help="a .tflite that makes features of windows of sound, on this host"
+    )
+    group.add_argument(
+        "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"
+    )

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings as a model's input: window after window, or through a front-end model as rows of features."""
+
+from __future__ import annotations
+
+import io
+import wave
+from math import prod
+from typing import TYPE_CHECKING
+
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.feed.sample import FeedOptions, Sample
+from tflm_zephyr.host import run_many
+from tflm_zephyr.model import parse_model
+from tflm_zephyr.tensor_values import (
+    TensorLike,
+    element_type,
+    elements,
+    input_forms,
+    output_forms,
+    raw_elements,
+    real_values,
+)
+
+if TYPE_CHECKING:
+    import numpy
+
+_FULL_SCALE = 32768.0
+
+
+def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> list[Sample]:
+    """The WAV file in `data` for the input `tensor`.
+
+    Sound samples are 16 bits: an int16 tensor that is not quantised takes them as they are, others as real values
+    from -1 to 1. Without a front end each window is a sample of its own, the first of which starts afresh. With
+    one, which runs here in TFLM from its initial state over all windows in turn, its outputs are the rows of the
+    model's input; as many windows as fill it make a sample. What is left at the end is not used, and a note says so.
+    """
+    sound, notes = _read(data, name)
+    front = _front_end(options.frontend, tensor, name) if options.frontend is not None else None
+    window = prod(front[0].shape) if front else prod(tensor.shape)
+    stride = options.stride_samples or window
+    cut = [sound[at : at + window] for at in range(0, len(sound) - window + 1, stride)]
+    if not cut:
+        raise ToolError(f"{len(sound)} sound samples are less than one window of {window}", where=name)
+    if front is None:
+        unused = len(sound) - ((len(cut) - 1) * stride + window)
+        notes += [f"the last {unused} sound samples are not used"] if unused > 0 else []
+        whole = [Sample(f"{name}[{k}]", (_bytes(w, tensor, name, options.raw),), k == 0) for k, w in enumerate(cut)]
+        return [Sample(whole[0].name, whole[0].inputs, notes=tuple(notes)), *whole[1:]]
+    assert options.frontend is not None
+    fed = [(_bytes(w, front[0], name, options.raw),) for w in cut]
+    made = [run[0] for run in run_many(options.frontend, fed, reset=False).runs]
+    return _blocks([_row(row, front[1], tensor, name) for row in made], tensor, name, notes, (len(sound), window))
+
+
+def _front_end(model: bytes, tensor: TensorLike, name: str) -> tuple[TensorLike, TensorLike]:
+    """The front end's input and output."""
+    parsed = parse_model(model, where="front end")
+    inputs, outputs = input_forms(parsed), output_forms(parsed)
+    if len(inputs) != 1 or prod(tensor.shape) % max(prod(outputs[0].shape), 1):
+        raise ToolError(
+            f"the front end's output of {prod(outputs[0].shape)} values does not divide the model's input "
+            f"{tensor.name} of {prod(tensor.shape)}"
+            if len(inputs) == 1
+            else f"the front end has {len(inputs)} inputs",
+            where=name,
+        )
+    return inputs[0], outputs[0]
+
+
+def _row(data: bytes, made: TensorLike, tensor: TensorLike, name: str) -> bytes:
+    """A front end's output as elements of the model's input: its own where the types agree."""
+    if made.type == tensor.type and not (made.scale and tensor.scale and made.scale != tensor.scale):
+        return data
+    values = real_values(made, data) if made.scale or made.type.startswith("float") else raw_elements(made, data)
+    return elements(values, tensor, f"{name}, front end").tobytes()
+
+
+def _blocks(
+    rows: list[bytes], tensor: TensorLike, name: str, notes: list[str], lengths: tuple[int, int]
+) -> list[Sample]:
+    """As many samples as the rows fill."""
+    needed = prod(tensor.shape) * element_type(tensor).itemsize // len(rows[0])
+    count, (sound, window) = len(rows) // needed, lengths
+    if not count:
+        most = (sound - window) // (needed - 1) if sound > window else 0
+        raise ToolError(
+            f"{sound} sound samples give {len(rows)} windows of {window}, the model takes {needed}",
+            where=name,
+            hint=f"Let them overlap with --stride of {most} at most" if most else "Record more",
+        )
+    if unused := len(rows) - count * needed:
+        notes = [*notes, f"the last {unused} windows are not used"]
+    made = [b"".join(rows[k * needed : (k + 1) * needed]) for k in range(count)]
+    names = [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+    return [Sample(names[k], (made[k],), notes=tuple(notes) if k == 0 else ()) for k in range(count)]
+
+
+def _bytes(window: numpy.ndarray, tensor: TensorLike, name: str, raw: bool) -> bytes:
+    target = element_type(tensor)
+    if raw or (target.kind in "iu" and target.itemsize >= 2 and not tensor.scale):
+        return elements(window, tensor, name, raw=True).tobytes()
+    return elements(window / _FULL_SCALE, tensor, name).tobytes()
+
+
+def _read(data: bytes, name: str) -> tuple[numpy.ndarray, list[str]]:
+    """Sound samples as int16, mono, and what that took."""
+    import numpy
+
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            channels, width, frames = file.getnchannels(), file.getsampwidth(), file.readframes(file.getnframes())
+    except (wave.Error, EOFError, ValueError, RuntimeError) as error:
+        raise ToolError(
+            f"not a readable WAV file ({str(error) or 'it ends too early'})",
+            where=name,
+            hint="Save it as 16-bit PCM, as `sox IN -b 16 OUT.wav` does",
+        ) from None
+    whole = frames[: len(frames) // (width * channels) * width * channels]
+    notes = []
+    if width == 1:  # unsigned
+        sound = (numpy.frombuffer(whole, numpy.uint8).astype(numpy.int16) - 128) << 8
+    else:  # little endian: the upper 16 bits
+        sound = numpy.frombuffer(whole, numpy.uint8).reshape(-1, width)[:, -2:].copy().view("<i2").reshape(-1)
+    if width != 2:
+        notes.append(f"{8 * width}-bit sound taken as 16-bit")
+    if channels > 1:
+        notes.append(f"{channels} channels mixed into one")
+        sound = sound.reshape(-1, channels).mean(axis=1).round().astype(numpy.int16)
+    return sound, notes
