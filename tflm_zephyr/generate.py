@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +18,9 @@ from tflm_zephyr.app import (
 )
 from tflm_zephyr.app_buffers import buffer_specs, check_symbols
 from tflm_zephyr.app_files import AppManifest
-from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.appfile import AppConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.custom_operators import custom_operator, include_dir, relative_paths
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.escape import c_string
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
@@ -126,7 +125,7 @@ def prepare(
         sizes=sizes,
     )
     head = found[0].head
-    resolver = operators.resolve(head.graph, tflm.operators, tuple(map(_custom_operator, config.custom_operators)))
+    resolver = operators.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
     return PreparedModel(config, model, resolver, found, planned(model, head.offsets))
 
 
@@ -199,8 +198,8 @@ def generate(
         main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
         debug=config.debug,
         model_data=config.model_data,
-        custom_sources=_relative((path for custom in customs for path in custom.sources), app),
-        custom_include_dirs=_relative(map(_include_dir, customs), app),
+        custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
+        custom_include_dirs=relative_paths(map(include_dir, customs), app),
     )
     if measured:
         spec, remarks = applied(spec, load_measurements(app), stack=config.main_stack_bytes is None)
@@ -294,32 +293,3 @@ def _registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:
             }
         )
     )
-
-
-def _custom_operator(config: CustomOperatorConfig) -> operators.CustomOperator:
-    if not re.fullmatch(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", config.register):
-        raise AppError(f"register: {config.register!r} is no C++ function's name", where=config.name, hint="Mend it")
-    if not re.fullmatch(r"[\w./+-]+", config.header):
-        raise AppError(f"header: {config.header!r} cannot be included", where=config.name, hint="Rename the file")
-    for path in config.sources:
-        if not path.is_file():
-            raise AppError("no such source of a custom operator", where=str(path), hint="Mend the app file")
-    return operators.CustomOperator(
-        config.name, config.register, config.header, tuple(path.as_posix() for path in config.sources)
-    )
-
-
-def _include_dir(custom: CustomOperatorConfig) -> Path:
-    """The nearest folder above one of the sources from which `#include` finds the header."""
-    for source in custom.sources:
-        for folder in source.parents:
-            if (folder / custom.header).is_file():
-                return folder
-    raise AppError(
-        f"no header {custom.header} beside or above its sources", where=custom.name, hint="Mend the app file"
-    )
-
-
-def _relative(paths: Iterable[Path], app: Path) -> tuple[str, ...]:
-    base = app.resolve()
-    return tuple(dict.fromkeys(Path(os.path.relpath(path, base)).as_posix() for path in paths))

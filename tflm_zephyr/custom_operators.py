@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose kernels the user brings: checked, and their sources and headers as an app names them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tflm_zephyr.appfile import CustomOperatorConfig
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.operators import CustomOperator
+
+
+def custom_operator(config: CustomOperatorConfig) -> CustomOperator:
+    """As the resolver takes it. AppError for a name that is none, or a source that is not there."""
+    if not re.fullmatch(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", config.register):
+        raise AppError(f"register: {config.register!r} is no C++ function's name", where=config.name, hint="Mend it")
+    if not re.fullmatch(r"[\w./+-]+", config.header):
+        raise AppError(f"header: {config.header!r} cannot be included", where=config.name, hint="Rename the file")
+    for path in config.sources:
+        if not path.is_file():
+            raise AppError("no such source of a custom operator", where=str(path), hint="Mend the app file")
+    return CustomOperator(
+        config.name, config.register, config.header, tuple(path.as_posix() for path in config.sources)
+    )
+
+
+def include_dir(custom: CustomOperatorConfig) -> Path:
+    """The nearest folder above one of the sources from which `#include` finds the header."""
+    for source in custom.sources:
+        for folder in source.parents:
+            if (folder / custom.header).is_file():
+                return folder
+    raise AppError(
+        f"no header {custom.header} beside or above its sources", where=custom.name, hint="Mend the app file"
+    )
+
+
+def relative_paths(paths: Iterable[Path], app: Path) -> tuple[str, ...]:
+    """`paths` as the app in folder `app` names them, each once."""
+    base = app.resolve()
+    return tuple(dict.fromkeys(Path(os.path.relpath(path, base)).as_posix() for path in paths))
