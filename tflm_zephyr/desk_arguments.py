@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.arguments import Commands, add_command, count, seconds, two_numbers
+from tflm_zephyr.arguments import Commands, add_command, count, natural, seconds, two_numbers
 from tflm_zephyr.feed.sample import FORMATS, RESAMPLINGS
 
 
@@ -19,6 +19,19 @@ def add_infer(commands: Commands) -> None:
     parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .json, .csv or .npz as well")
     parser.add_argument("--force", action="store_true", help="replace the output file, keeping the old one as .orig")
+
+
+def add_verify(commands: Commands) -> None:
+    """`verify`."""
+    parser = add_command(commands, "verify", "compare a device with the reference on this host, byte for byte")
+    parser.add_argument("input", nargs="*", metavar="INPUT", help="as for infer")
+    _target(parser)
+    _feed(parser)
+    parser.add_argument("--random", type=natural, metavar="N", help="seeded random inputs (default: 10 without INPUT)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the first of them (default: 0)")
+    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
+    parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
+    parser.add_argument("--force", action="store_true", help="replace the .npz, keeping the old one as .orig")
 
 
 def _target(parser: argparse.ArgumentParser) -> None:

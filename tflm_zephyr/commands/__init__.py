@@ -12,6 +12,7 @@ from tflm_zephyr.commands.generate import do_generate
 from tflm_zephyr.commands.infer import do_infer
 from tflm_zephyr.commands.plan import do_plan
 from tflm_zephyr.commands.size import do_size
+from tflm_zephyr.commands.verify import do_verify
 
 __all__ = [
     "Done",
@@ -27,4 +28,5 @@ __all__ = [
     "do_ports",
     "do_run",
     "do_size",
+    "do_verify",
 ]
