@@ -134,6 +134,14 @@ class PreallocatedSpec:
 
 
 @dataclass(frozen=True)
+class StaticPlan:
+    """Size and offset of every buffer that TFLM asks for, in its order; the head's bytes. All multiples of 16."""
+
+    slots: tuple[tuple[int, int], ...]
+    head_bytes: int
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """One model of an app. `data` is what is compiled in; `sha256` is that of the user's file.
 
@@ -155,6 +163,7 @@ class ModelSpec:
     resource_variables: int = 0
     custom_headers: tuple[str, ...] = ()
     preallocated: tuple[PreallocatedSpec, ...] = ()
+    static_plan: StaticPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -225,6 +234,12 @@ class AppSpec:
         return any(tensor.type == "float32" for model in self.models for tensor in model.outputs)
 
     @property
+    def slot_type(self) -> str:
+        """The C++ type that holds every size and offset of the static plans, in units of 16 bytes."""
+        most = max((model.static_plan.head_bytes for model in self.models if model.static_plan), default=0)
+        return "uint16_t" if most // 16 < 1 << 16 else "uint32_t"
+
+    @property
     def emulated(self) -> bool:
         """Whether every board is emulated."""
         return bool(self.boards) and all(board.qemu is not None for board in self.boards)
@@ -282,6 +297,8 @@ def _unused(spec: AppSpec) -> frozenset[str]:
     unused = {_DATA_TEMPLATES["array" if spec.model_data == "binary" else "binary"]}
     if not spec.measure:
         unused |= _MEASURE_TEMPLATES
+    if not any(model.static_plan for model in spec.models):
+        unused.add("src/static_planner.hpp.j2")
     return frozenset(unused)
 
 

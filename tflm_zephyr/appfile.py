@@ -8,6 +8,7 @@ tflm: selected                     # only the sources the models need; module: Z
 main_stack_bytes: auto             # what the kernels need; or bytes
 model_data: binary                 # the assembler takes in the model's file; array: a C++ array
 debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
+planner: tflm                      # TFLM's planner at start-up; static: a table of offsets instead, less flash
 shared_arena: false                # true: one arena for all models, of which one runs at a time
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -44,6 +45,7 @@ PLANS = ("packed", "online")
 OVERLAP = ("auto", "off")
 ORDER = ("auto", "model")
 MODEL_DATA = ("binary", "array")
+PLANNERS = ("tflm", "static")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SECTION = re.compile(r"[\w.$-]+", re.ASCII)
 _ALIGNMENTS = tuple(1 << bits for bits in range(2, 13))
@@ -113,6 +115,7 @@ class AppConfig:
     model_data: str = "binary"
     debug: bool = False
     shared_arena: bool = False
+    planner: str = "tflm"
 
 
 def load(path: Path) -> AppConfig:
@@ -180,6 +183,7 @@ class _Reader:
         self._choice(values, "", "kernels", KERNELS)
         self._choice(values, "", "tflm", TFLM)
         self._choice(values, "", "model_data", MODEL_DATA)
+        self._choice(values, "", "planner", PLANNERS)
         return AppConfig(**values)
 
     def _model(self, raw: object, at: str) -> ModelConfig:

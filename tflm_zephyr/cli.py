@@ -138,6 +138,11 @@ def _models(parser: argparse.ArgumentParser) -> None:
         choices=("packed", "online"),
         help="who plans the arena: this tool (default), or TFLM when the app starts",
     )
+    parser.add_argument(
+        "--planner",
+        choices=("tflm", "static"),
+        help="TFLM's memory planner (default), or a table of the plan instead of one: less flash, a smaller arena",
+    )
     parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
     parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
     parser.add_argument(

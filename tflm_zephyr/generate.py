@@ -37,6 +37,7 @@ from tflm_zephyr.memory import HeadPlan, arena_size
 from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.preallocated import preallocated_tensors
+from tflm_zephyr.static_plan import with_static_plan
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
 from tflm_zephyr.tail import SLACK_BYTES
 from tflm_zephyr.typed_registrations import typed_for
@@ -167,7 +168,11 @@ def generate(
         item = prepare(model_config, tflm, libraries, sizes)
         runs = golden_runs(item.model, model_config, app, keep=keep_golden) if golden else _NO_RUNS
         prepared.append(item)
-        models.append(_model_spec(item, runs, sizes, _typed(item, config, tflm, choice)))
+        model_spec = _model_spec(item, runs, sizes, _typed(item, config, tflm, choice))
+        if config.planner == "static":
+            unplanned = planned(item.model, None)
+            model_spec = with_static_plan(model_spec, item.needs, unplanned, sizes, model_config.arena)
+        models.append(model_spec)
         notes.extend(f"{model_config.label}: {remark}" for remark in runs.notes)
         need = item.needs[0].arena.bytes
         if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:

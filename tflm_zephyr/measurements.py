@@ -91,9 +91,10 @@ class Measurements:
 
 
 def data_sha256(model: ModelSpec) -> str:
-    """Of the model as it is compiled in, with its plan, and of which tensors are not in the arena."""
+    """Of the model as it is compiled in, of its plan, and of which tensors are not in the arena."""
     outside = "".join(f" {item.tensor}" for item in model.preallocated)
-    return hashlib.sha256(model.data + outside.encode()).hexdigest()
+    table = "" if model.static_plan is None else repr(model.static_plan.slots)
+    return hashlib.sha256(model.data + outside.encode() + table.encode()).hexdigest()
 
 
 def options_of(spec: AppSpec) -> str:

@@ -20,6 +20,7 @@ from tflm_zephyr.kernels import get
 from tflm_zephyr.memory import plan_head
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.plan.problem import Buffer, Plan, Problem
+from tflm_zephyr.report import boards as tables
 from tflm_zephyr.report import text
 from tflm_zephyr.run.ports import SerialPort
 from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult
@@ -136,10 +137,10 @@ def test_measured() -> None:
 
 
 def test_tables() -> None:
-    boards = text.boards([load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")])
+    boards = tables.boards([load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")])
     assert boards.splitlines()[1].split() == ["mps2/an385", "cortex-m3", "4096", "4096", "QEMU"]
     assert boards.splitlines()[2].split()[-2:] == ["serial", "port"]
-    assert text.ports([]) == "No serial ports."
-    assert text.ports([SerialPort("/dev/ttyACM0", 0x1366, 1, "42", 0, "J-Link")]) == (
+    assert tables.ports([]) == "No serial ports."
+    assert tables.ports([SerialPort("/dev/ttyACM0", 0x1366, 1, "42", 0, "J-Link")]) == (
         "/dev/ttyACM0  J-Link  serial number 42"
     )

@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 from tflm_zephyr.board import known_boards, load_board
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.report import text
+from tflm_zephyr.report import boards as report
 
 
 def do_boards(args: argparse.Namespace, say: Say) -> Done:
     """`boards`: those described under boards/."""
     boards = [load_board(name) for name in known_boards()]
-    return Done(text.boards(boards), [text.board_json(board) for board in boards])
+    return Done(report.boards(boards), [report.board_json(board) for board in boards])
 
 
 def do_ports(args: argparse.Namespace, say: Say) -> Done:
@@ -22,4 +22,4 @@ def do_ports(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.run.ports import find_ports
 
     ports = find_ports()
-    return Done(text.ports(ports), [asdict(port) for port in ports])
+    return Done(report.ports(ports), [asdict(port) for port in ports])

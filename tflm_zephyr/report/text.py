@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr.dataset import Accuracy, Deviation
 
 if TYPE_CHECKING:
+    from tflm_zephyr.app import StaticPlan
     from tflm_zephyr.app_files import Change
-    from tflm_zephyr.board import Board
     from tflm_zephyr.build import Build
     from tflm_zephyr.generate import Generated, PreparedModel
     from tflm_zephyr.memory import HeadPlan
     from tflm_zephyr.model import Model
     from tflm_zephyr.plan.problem import Plan
-    from tflm_zephyr.run.ports import SerialPort
     from tflm_zephyr.run.result import Invocation, RunResult
 
 _SHOWN_VALUES = 16
@@ -35,7 +34,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None,
             f"({', '.join(call.short for call in model.resolver.calls)})"
         )
         lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
-        lines.append(f"    head {_head(item)}")
+        lines.append(f"    head {_head(item, model.static_plan)}")
         if model.golden:
             lines.append(f"    self-test: {_count(len(model.golden), 'run')}, reference {model.golden_source}")
     lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
@@ -61,10 +60,10 @@ def _changes(change: Change) -> str:
     return ", ".join(done)
 
 
-def _head(item: PreparedModel) -> str:
+def _head(item: PreparedModel, table: StaticPlan | None) -> str:
     head = item.head
-    if not item.planned:
-        return f"{head.greedy_bytes}, placed by TFLM itself"
+    if table is not None or not item.planned:
+        return f"{table.head_bytes}, by a table in the app" if table else f"{head.greedy_bytes}, placed by TFLM itself"
     return f"{head.head_bytes}, planned offline (TFLM's own placing: {head.greedy_bytes})"
 
 
@@ -298,28 +297,6 @@ def measured_json(found: Accuracy | Deviation) -> dict[str, Any]:
     """A data set's result."""
     more = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}
     return {**asdict(found), **more, "where": "host"}
-
-
-def boards(found: Sequence[Board]) -> str:
-    """The table of `boards`."""
-    rows = [("board", "core", "flash KiB", "RAM KiB", "runs")]
-    rows += [(b.name, b.core, str(b.flash_kib), str(b.ram_kib), "QEMU" if b.qemu else "serial port") for b in found]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-
-def board_json(board: Board) -> dict[str, Any]:
-    """A described board."""
-    return {key: value for key, value in asdict(board).items() if key != "files"}
-
-
-def ports(found: Sequence[SerialPort]) -> str:
-    """The table of `ports`."""
-    if not found:
-        return "No serial ports."
-    return "\n".join(
-        f"{p.device}  {p.description}{f'  serial number {p.serial_number}' if p.serial_number else ''}" for p in found
-    )
 
 
 def _count(n: int, what: str) -> str:

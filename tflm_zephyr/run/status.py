@@ -20,6 +20,7 @@ STATUS: Mapping[int, str] = MappingProxyType(
         6: "the model is not initialised",
         7: "an input or output tensor is not what the app was generated for",
         8: "TFLM aborted: a check in it failed",
+        9: "TFLM asks for other buffers than the app's static plan has; generate the app again",
     }
 )
 _FAULTS: Mapping[int, str] = MappingProxyType(

@@ -21,6 +21,7 @@ enum class Status : int {
 	kNotReady = 6,       // Init() was not called, or failed
 	kTensor = 7,         // a tensor is not what it was when this code was generated
 	kAborted = 8,        // TFLM called abort(): one of its checks failed
+	kPlan = 9,           // TFLM asked for other buffers than the app's memory plan has
 };
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.
