@@ -20,12 +20,11 @@ from tflm_zephyr.model import parse_model
 
 DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
 TFLM = tflm_of(None)
+M3 = ("mps2/an385",)
 
 
-def spec(
-    model: Path, planner: str, *, boards: tuple[str, ...] = ("mps2/an385",), kernels: str = "reference"
-) -> AppSpec:
-    config = AppConfig((ModelConfig(model),), boards=boards, kernels=kernels, planner=planner)
+def spec(model: Path, planner: str, *, boards: tuple[str, ...] = M3, kernels: str = "reference") -> AppSpec:
+    config = AppConfig((ModelConfig(model, overlap="off"),), boards=boards, kernels=kernels, planner=planner)
     return generate(config, Path("app"), TFLM, golden=False).spec
 
 

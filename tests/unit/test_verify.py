@@ -146,7 +146,8 @@ def test_the_command_line_names_the_operator_and_keeps_its_tensors(tool: Tool, d
     assert "DIFFERS: x.npy, output 0, tensor 3 'relu2' (int8 1x16): 1 of 16 elements" in done.out
     assert "first operator that differs: operator 1 (RELU), its output tensor 2 " in done.out
     assert (
-        "first at (0,3): 2, not 3" in done.out and "tensor 1 'relu0' (int8 1x16), operator 0 (RELU), 0 to 15" in done.out
+        "first at (0,3): 2, not 3" in done.out
+        and "tensor 1 'relu0' (int8 1x16), operator 0 (RELU), 0 to 15" in done.out
     )
     with np.load("dump.npz") as arrays:
         assert arrays["got"][0, 3] == 2 and arrays["want"][0, 3] == 3 and arrays["input0"][0, 3] == 3
