@@ -297,6 +297,8 @@ def _unused(spec: AppSpec) -> frozenset[str]:
     unused = {_DATA_TEMPLATES["array" if spec.model_data == "binary" else "binary"]}
     if not spec.measure:
         unused |= _MEASURE_TEMPLATES
+    if not any(model.preallocated for model in spec.models):
+        unused.add("src/preallocated.hpp.j2")
     if not any(model.static_plan for model in spec.models):
         unused.add("src/static_planner.hpp.j2")
     return frozenset(unused)

@@ -38,7 +38,7 @@ from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.preallocated import preallocated_tensors
 from tflm_zephyr.static_plan import with_static_plan
-from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, StructSizes
+from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, PREALLOCATED_ALLOCATOR, StructSizes, with_layout
 from tflm_zephyr.tail import SLACK_BYTES
 from tflm_zephyr.typed_registrations import typed_for
 
@@ -159,12 +159,13 @@ def generate(
         transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
         revision=tflm.revision,
     )
-    sizes = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
+    base = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = [*choice.notes]
     kept: dict[str, bytes] = {}
     for model_config in config.models:
+        sizes = with_layout(base, "MicroAllocator", PREALLOCATED_ALLOCATOR) if model_config.preallocated else base
         item = prepare(model_config, tflm, libraries, sizes)
         runs = golden_runs(item.model, model_config, app, keep=keep_golden) if golden else _NO_RUNS
         prepared.append(item)

@@ -75,6 +75,15 @@ CORTEX_M_STATIC = replace(
 )
 """With TF_LITE_STATIC_MEMORY, as TFLM's own Makefile compiles it."""
 
+
+def with_layout(sizes: StructSizes, name: str, layout: Layout) -> StructSizes:
+    """`sizes` where the struct `name` has another layout."""
+    return replace(sizes, layouts=MappingProxyType({**sizes.layouts, name: layout}))
+
+
+PREALLOCATED_ALLOCATOR: Layout = (48, 4)
+"""Of PreallocatedAllocator (templates/app/src/preallocated.hpp.j2), which stands in the place of MicroAllocator."""
+
 # What an operator's parse function allocates (tensorflow/lite/core/api/flatbuffer_conversions.cc with the parse
 # functions of micro_mutable_op_resolver.h); those that are not here allocate nothing.
 BUILTIN_DATA: Mapping[str, str] = MappingProxyType(

@@ -21,6 +21,7 @@ STATUS: Mapping[int, str] = MappingProxyType(
         7: "an input or output tensor is not what the app was generated for",
         8: "TFLM aborted: a check in it failed",
         9: "TFLM asks for other buffers than the app's static plan has; generate the app again",
+        10: "a preallocated tensor's buffer is too small or not aligned, or the tensor is not preallocated",
     }
 )
 _FAULTS: Mapping[int, str] = MappingProxyType(

@@ -22,6 +22,7 @@ enum class Status : int {
 	kTensor = 7,         // a tensor is not what it was when this code was generated
 	kAborted = 8,        // TFLM called abort(): one of its checks failed
 	kPlan = 9,           // TFLM asked for other buffers than the app's memory plan has
+	kPreallocated = 10,  // a buffer for a tensor that has none, or too small or badly aligned a one
 };
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.
