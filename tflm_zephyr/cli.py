@@ -23,6 +23,7 @@ from tflm_zephyr.arguments import add_command as _command
 from tflm_zephyr.arguments import count as _count
 from tflm_zephyr.arguments import seconds as _seconds
 from tflm_zephyr.arguments import size as _size
+from tflm_zephyr.desk_arguments import add_evaluate as _evaluate
 from tflm_zephyr.desk_arguments import add_infer as _infer
 from tflm_zephyr.desk_arguments import add_verify as _verify
 from tflm_zephyr.errors import ToolError
@@ -80,7 +81,21 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
-    for add in (_generate, _fit, _plan, _build, _footprint, _measure, _flash, _run, _infer, _verify, _boards, _ports):
+    for add in (
+        _generate,
+        _fit,
+        _plan,
+        _build,
+        _footprint,
+        _measure,
+        _flash,
+        _run,
+        _infer,
+        _verify,
+        _evaluate,
+        _boards,
+        _ports,
+    ):
         add(commands)
 
 

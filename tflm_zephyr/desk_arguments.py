@@ -34,6 +34,20 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument("--force", action="store_true", help="replace the .npz, keeping the old one as .orig")
 
 
+def add_evaluate(commands: Commands) -> None:
+    """`evaluate`."""
+    parser = add_command(commands, "evaluate", "run a labelled data set through a device, or through several at once")
+    parser.add_argument("data", type=Path, metavar="DATA", help=".npz (x, y), or a folder with a folder for each class")
+    _target(parser)
+    _feed(parser)
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
+    parser.add_argument(
+        "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
+    )
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
+
+
 def _target(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the model runs")
     group.add_argument("--app", type=Path, metavar="APP", help="a generated app with host_link: true, in QEMU")

@@ -5,20 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any
 
 
-class Bar(Protocol):
-    """What counts."""
+class Bar:
+    """Counts what is done."""
 
-    def update(self, n: int = 1) -> object:
-        """`n` more are done."""
+    def __init__(self, shown: Any) -> None:
+        """`shown` is tqdm's bar."""
+        self._shown = shown
+
+    def update(self) -> None:
+        """One more is done."""
+        self._shown.update()
+
+    def skip(self, count: int) -> None:
+        """`count` were done before: they are not part of the rate."""
+        if self._shown.disable:
+            return
+        self._shown.initial += count
+        self._shown.n += count
+        self._shown.refresh()
 
 
 @contextmanager
-def progress(total: int, what: str, unit: str, *, done: int = 0) -> Iterator[Bar]:
-    """A bar on standard error; nothing at all where that is no terminal. `done` were done before."""
+def progress(total: int, what: str, unit: str) -> Iterator[Bar]:
+    """A bar on standard error; nothing at all where that is no terminal."""
     from tqdm import tqdm
 
-    with tqdm(total=total, initial=done, desc=what, unit=unit, disable=None, leave=False) as bar:
-        yield bar
+    with tqdm(total=total, desc=what, unit=unit, disable=None, leave=False) as shown:
+        yield Bar(shown)

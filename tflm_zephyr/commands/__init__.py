@@ -6,6 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.commands.boards import do_boards, do_ports
 from tflm_zephyr.commands.device import do_build, do_flash, do_run
 from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.commands.evaluate import do_evaluate
 from tflm_zephyr.commands.fit import do_fit
 from tflm_zephyr.commands.footprint import do_footprint
 from tflm_zephyr.commands.generate import do_generate
@@ -19,6 +20,7 @@ __all__ = [
     "Say",
     "do_boards",
     "do_build",
+    "do_evaluate",
     "do_fit",
     "do_flash",
     "do_footprint",

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`evaluate`: a data set through a device, or several at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+from tflm_zephyr.answers import check_labels, load_labels
+from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.commands.infer import feed_options
+from tflm_zephyr.commands.targets import opened, targets
+from tflm_zephyr.dataset import deviate, score
+from tflm_zephyr.errors import AppError, ToolError
+from tflm_zephyr.evaluation.data import load_labelled
+from tflm_zephyr.evaluation.pool import Opener, Pool
+from tflm_zephyr.evaluation.run import effort, run_all
+from tflm_zephyr.progress import progress
+from tflm_zephyr.report import evaluate as report
+
+
+def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
+    """`evaluate`: accuracy or deviation, and ticks."""
+    openers, options = _openers(args, say), feed_options(args)
+    labels = load_labels(args.labels) if args.labels else ()
+    with Pool(openers) as pool:
+        hello = pool.hello()
+        if labels:
+            check_labels(labels, hello.outputs, str(args.labels))
+        data = load_labelled(args.data, hello.inputs, prod(hello.outputs[0].shape), options, labels, args.truth)
+        judge = score if data.dataset.has_classes else deviate
+        judge(hello.outputs[0], data.dataset, [bytes(hello.outputs[0].bytes)] * len(data.dataset))  # refused early
+        with progress(len(data.inputs), hello.model, "sample") as bar:
+            results = run_all(
+                pool,
+                hello,
+                data.inputs,
+                args.resume,
+                on_start=bar.skip,
+                on_sample=bar.update,
+                on_lost=_tell(say),
+            )
+    found = judge(hello.outputs[0], data.dataset, [result.output for result in results])
+    ticks = effort([result.ticks for result in results]) if hello.where != "host" else None
+    return Done(
+        report.text(hello, args.data, found, ticks, data.labels),
+        report.plain(hello, args.data, found, ticks, data.labels),
+    )
+
+
+def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
+    """One for each port, or --jobs of the same target."""
+    wanted = targets(args)
+    if len(wanted) > 1:
+        if args.jobs not in (None, len(wanted)):
+            raise AppError(f"{len(wanted)} ports are as many jobs", where="--jobs", hint="Leave it out")
+        return [partial(opened, target, args, say) for target in wanted]
+    jobs = args.jobs or 1
+    if jobs > 1 and (args.port or args.record or args.replay):
+        raise AppError(
+            "one port or recording serves one job",
+            where="--jobs",
+            hint="Give a --port for each board, or none for QEMU",
+        )
+    return [partial(opened, wanted[0], args, say)] * jobs
+
+
+def _tell(say: Say) -> Callable[[ToolError], None]:
+    return lambda error: say(f"note: one device is gone, the others go on: {error}")
