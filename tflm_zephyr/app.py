@@ -229,6 +229,11 @@ class AppSpec:
         return tuple(board.name for board in self.boards if not board.twister)
 
     @property
+    def nameless_types(self) -> bool:
+        """Whether the names of tensor types can go: a release prints none, unless operators of the user's do."""
+        return self.tflm == "selected" and not self.debug and not self.custom_sources
+
+    @property
     def float_outputs(self) -> bool:
         """Whether an output is float32: otherwise the self-test's code for such compiles to nothing."""
         return any(tensor.type == "float32" for model in self.models for tensor in model.outputs)
