@@ -25,6 +25,7 @@ from tflm_zephyr.arguments import seconds as _seconds
 from tflm_zephyr.arguments import size as _size
 from tflm_zephyr.desk_arguments import add_evaluate as _evaluate
 from tflm_zephyr.desk_arguments import add_infer as _infer
+from tflm_zephyr.desk_arguments import add_profile as _profile
 from tflm_zephyr.desk_arguments import add_verify as _verify
 from tflm_zephyr.errors import ToolError
 
@@ -93,6 +94,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         _infer,
         _verify,
         _evaluate,
+        _profile,
         _boards,
         _ports,
     ):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.arguments import Commands, add_command, count, natural, seconds, two_numbers
+from tflm_zephyr.arguments import Commands, add_command, count, natural, percentage, seconds, two_numbers
 from tflm_zephyr.feed.sample import FORMATS, RESAMPLINGS
 
 
@@ -46,6 +46,24 @@ def add_evaluate(commands: Commands) -> None:
         "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
     )
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
+
+
+def add_profile(commands: Commands) -> None:
+    """`profile`."""
+    parser = add_command(commands, "profile", "measure what each operator takes on a device")
+    parser.add_argument("input", nargs="?", metavar="INPUT", help="as for infer, its first sample (default: random)")
+    _target(parser)
+    _feed(parser)
+    parser.add_argument("--runs", type=count, default=10, metavar="N", help="default: 10")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the random input (default: 0)")
+    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the profile as JSON, a later baseline")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write Chrome trace JSON, which Perfetto opens")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="a profile to compare with")
+    parser.add_argument(
+        "--max-regression", type=percentage, metavar="P", help="exit 1 when an operator takes more than that (2%%)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
 def _target(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from tflm_zephyr.commands.footprint import do_footprint
 from tflm_zephyr.commands.generate import do_generate
 from tflm_zephyr.commands.infer import do_infer
 from tflm_zephyr.commands.plan import do_plan
+from tflm_zephyr.commands.profile import do_profile
 from tflm_zephyr.commands.size import do_size
 from tflm_zephyr.commands.verify import do_verify
 
@@ -28,6 +29,7 @@ __all__ = [
     "do_infer",
     "do_plan",
     "do_ports",
+    "do_profile",
     "do_run",
     "do_size",
     "do_verify",
