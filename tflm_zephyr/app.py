@@ -176,7 +176,8 @@ class AppSpec:
     `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
     the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
     "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena` is the one arena of all
-    models, None where each has its own. `measure`: the app looks for the smallest arena of each model instead.
+    models, None where each has its own. `measure`: the app looks for the smallest arena of each model. `record`: it
+    prints what TFLM allocated.
     """
 
     name: str
@@ -197,6 +198,7 @@ class AppSpec:
     custom_include_dirs: tuple[str, ...] = ()
     shared_arena: ArenaSpec | None = None
     measure: bool = False
+    record: bool = False
 
     @property
     def cmsis_nn(self) -> bool:

@@ -191,6 +191,7 @@ def _build(commands: _Commands) -> None:
         help="for CMake, as in -D CONFIG_INIT_STACKS=y; may be repeated",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
+    parser.add_argument("--record", action="store_true", help="an app that prints what TFLM allocates, to run --record")
     parser.add_argument(
         "--force",
         action="store_true",
@@ -242,6 +243,9 @@ def _run(commands: _Commands) -> None:
     parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
     parser.add_argument("--baudrate", type=_count, metavar="N", help="default: the board's, 115200")
     parser.add_argument("--flash", action="store_true", help="flash the board first")
+    parser.add_argument(
+        "--record", action="store_true", help="run what build --record built, for the arena's tail by section"
+    )
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="S", help="default: 60")
     parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed, with meaningless ticks")
     parser.add_argument(

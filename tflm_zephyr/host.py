@@ -40,6 +40,11 @@ class Section:
     count: int
 
 
+def recorded_sections(text: str) -> tuple[Section, ...]:
+    """What RecordingMicroAllocator::PrintAllocations() printed, in its order."""
+    return tuple(Section(n, int(u), int(r), int(c)) for n, u, r, c in _SECTION.findall(text))
+
+
 @dataclass(frozen=True)
 class HostRun:
     """What one child did. `runs` holds each run's outputs, raw bytes in the tensors' own types.
@@ -207,7 +212,7 @@ def _gather(folder: Path, result: dict[str, Any], output: str, engine: str, runs
         head_bytes=totals.get("head", 0),
         tail_bytes=totals.get("tail", 0),
         used_bytes=totals.get("total", 0),
-        sections=tuple(Section(n, int(u), int(r), int(c)) for n, u, r, c in _SECTION.findall(record)),
+        sections=recorded_sections(record),
         arena_bytes=arena,
         tensors=tuple(tensors),
     )

@@ -9,13 +9,12 @@ with 16 bytes less for each model none passes, and each says why.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tflm_zephyr.app import AppSpec, ArenaSpec, render
-from tflm_zephyr.app_files import write_atomically
+from tflm_zephyr.app import AppSpec, ArenaSpec
+from tflm_zephyr.app_copies import moved, with_arenas, write_copy
 from tflm_zephyr.board import Board
 from tflm_zephyr.errors import BoardError, DeviceError
 from tflm_zephyr.measurements import ArenaMeasurement, StackMeasurement, Target, data_sha256, target_of
@@ -78,13 +77,13 @@ def room_for(spec: AppSpec, board: Board) -> AppSpec:
         rooms = [min(room, share - share % STEP) for room in rooms]
         if any(room < model.arena.bytes for room, model in zip(rooms, spec.models, strict=True)):
             raise BoardError("too little RAM to measure these models", where=board.name, hint="Measure them apart")
-    return _with_arenas(spec, [ArenaSpec(room, "roomy", "to look for the smallest in") for room in rooms])
+    return with_arenas(spec, [ArenaSpec(room, "roomy", "to look for the smallest in") for room in rooms])
 
 
 def measuring_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     """The app that measures, to be written to `folder`. `app` is the folder that `spec` is for."""
     stack = max(2 * spec.main_stack_bytes, STACK_BYTES)
-    return replace(room_for(_moved(spec, board, app, folder), board), measure=True, main_stack_bytes=stack)
+    return replace(room_for(moved(spec, board, app, folder), board), measure=True, main_stack_bytes=stack)
 
 
 def proving_app(
@@ -96,7 +95,7 @@ def proving_app(
         ArenaSpec(sizes[model.ident].arena_bytes - less, "measured", "to be proven", sizes[model.ident].floor_bytes)
         for model in spec.models
     ]
-    return replace(_with_arenas(_moved(spec, board, app, folder), arenas), main_stack_bytes=stack_bytes)
+    return replace(with_arenas(moved(spec, board, app, folder), arenas), main_stack_bytes=stack_bytes)
 
 
 def measure_app(
@@ -119,7 +118,7 @@ def measure_app(
     folder = app / "build" / "size" / board.file_stem
     idents = [model.ident for model in spec.models]
     measuring = folder / "measure"
-    _write(measuring, measuring_app(spec, emulated, app, measuring))
+    write_copy(measuring, measuring_app(spec, emulated, app, measuring))
     elf = build(measuring, emulated)
     found = measure(link(emulated, elf), idents, timeout_s=timeout_s, on_line=on_line)
     kernels = found[0].result.kernels
@@ -135,7 +134,7 @@ def measure_app(
 
     def link_with(less: int) -> Link:
         made = proving_app(spec, emulated, app, proving, found, less=less, stack_bytes=stack_bytes)
-        _write(proving, made)
+        write_copy(proving, made)
         return link(emulated, build(proving, emulated))
 
     proof = gather_all(link_with(0), models=len(idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
@@ -172,28 +171,3 @@ def _refusal(item: Measured, refused: Sequence[Ended], board: Board) -> str:
         what = f"{item.model} also runs in {item.arena_bytes - STEP} bytes, 16 less than the smallest that was found"
         raise DeviceError(what, where=board.name, hint="Does a kernel ask for memory by what there is?")
     return ended.sentence
-
-
-def _moved(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
-    """`spec` for one board, with paths relative to `folder` instead of `app`."""
-
-    def path(text: str) -> str:
-        return Path(os.path.relpath((app / text).resolve(), folder.resolve())).as_posix()
-
-    return replace(
-        spec,
-        boards=(board,),
-        custom_sources=tuple(map(path, spec.custom_sources)),
-        custom_include_dirs=tuple(map(path, spec.custom_include_dirs)),
-    )
-
-
-def _with_arenas(spec: AppSpec, arenas: Sequence[ArenaSpec]) -> AppSpec:
-    models = (replace(model, arena=arena) for model, arena in zip(spec.models, arenas, strict=True))
-    return replace(spec, models=tuple(models))
-
-
-def _write(folder: Path, spec: AppSpec) -> None:
-    """The app, only what changed; a folder of ours alone, so that nobody's edits are in it."""
-    for path, data in render(spec).items():
-        write_atomically(folder / path, data)

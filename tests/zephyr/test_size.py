@@ -171,3 +171,15 @@ def test_a_streaming_model_keeps_its_state_in_the_smallest_arena(tool: Tool, app
     assert model["arena_bytes"] <= model["estimate_bytes"]
     measured = json.loads((app / "arena.json").read_text())
     assert measured["arenas"][0]["arena_bytes"] == model["arena_bytes"]
+
+
+def test_the_tail_is_explained_section_by_section(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    app = _generate(tool, apps, "recorded", DIGITS, "-b", BOARD, "--kernels", "reference")
+    tool("build", app, "--record")
+    results = tool("run", app, "--record", as_json=True)
+    _check(results, app, BOARD, workspace.tflm_revision)
+    sections = {section["name"]: section for section in results[0]["sections"]}
+    assert sections["TfLiteEvalTensor data"]["used_bytes"] == 21 * 12
+    assert sections["NodeAndRegistration struct"]["count"] == 8
+    assert sum(section["used_bytes"] for section in sections.values()) < results[0]["arena"]["tail_bytes"]
+    assert "not recorded" in tool("run", app, "--record")

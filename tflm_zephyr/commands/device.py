@@ -21,7 +21,7 @@ from tflm_zephyr.run.qemu_link import QemuLink
 from tflm_zephyr.run.result import RunResult
 from tflm_zephyr.run.serial_link import SerialLink
 from tflm_zephyr.toolchain import detect_toolchain
-from tflm_zephyr.workspace import find_workspace
+from tflm_zephyr.workspace import Workspace, find_workspace
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
@@ -40,7 +40,8 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
     defines = tuple(f"-D{define}" for define in args.defines)
     pristine: build.Pristine = "always" if args.pristine else "auto"
-    request = build.BuildRequest(args.app, board.name, _build_dir(args, board), pristine, defines)
+    app = _recording_app(args, board, workspace) if args.record else args.app
+    request = build.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
     built = build.build(request, workspace, toolchain, on_line=say if args.verbose else None)
     lines, plain = [text.built(built)], text.built_json(built)
     try:
@@ -50,6 +51,19 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     except BuildError as err:  # a linker's map of another kind; the app is built all the same
         say(f"note: whose kernels were linked is not known: {err}")
     return Done("\n".join(lines), plain)
+
+
+def _recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
+    """Written beside the app's builds, from its app file."""
+    from tflm_zephyr import appfile
+    from tflm_zephyr.commands.asked import boards_of, tflm_for
+    from tflm_zephyr.generate import generate
+    from tflm_zephyr.recording import write_recording_app
+
+    config = appfile.load(args.app / appfile.NAME)
+    boards = boards_of(config, workspace)
+    tflm = tflm_for(config, boards, workspace)
+    return write_recording_app(generate(config, args.app, tflm, boards=boards, keep_golden=True).spec, board, args.app)
 
 
 def do_flash(args: argparse.Namespace, say: Say) -> Done:
@@ -128,8 +142,12 @@ def _board(args: argparse.Namespace, manifest: AppManifest) -> Board:
 
 
 def _build_dir(args: argparse.Namespace, board: Board) -> Path:
-    folder: Path = args.build_dir or args.app / "build" / board.file_stem
-    return folder
+    app: Path = args.app
+    if getattr(args, "record", False):
+        from tflm_zephyr.recording import folder_of
+
+        return args.build_dir or folder_of(app, board) / "build"
+    return args.build_dir or app / "build" / board.file_stem
 
 
 def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:

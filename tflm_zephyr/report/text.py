@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tflm_zephyr.app_files import Change
     from tflm_zephyr.build import Build
     from tflm_zephyr.generate import Generated, PreparedModel
+    from tflm_zephyr.host import Section
     from tflm_zephyr.memory import HeadPlan
     from tflm_zephyr.model import Model
     from tflm_zephyr.plan.problem import Plan
@@ -233,6 +234,8 @@ def _result(result: RunResult, scales: list[tuple[float, int] | None]) -> Iterab
         arena = result.arena
         size = "" if arena.source == "ample" else f" of {arena.size_bytes} ({arena.source})"
         yield f"  arena: {arena.used_bytes}{size} used: head {arena.head_bytes}, tail {arena.tail_bytes}"
+    if result.sections and result.arena is not None:
+        yield from _sections(result.sections, result.arena.tail_bytes)
     if result.stacks is not None:
         stacks = result.stacks
         yield (
@@ -241,6 +244,14 @@ def _result(result: RunResult, scales: list[tuple[float, int] | None]) -> Iterab
         )
     for run in result.runs:
         yield from _run(run, scales)
+
+
+def _sections(sections: Sequence[Section], tail: int) -> Iterable[str]:
+    for section in sections:
+        share = f"{section.count} for {section.requested_bytes}"
+        yield f"    {section.used_bytes:>7} {section.name} ({share})"
+    rest = tail - sum(section.used_bytes for section in sections)
+    yield f"    {rest:>7} not recorded: the allocator's own objects and operators' options"
 
 
 def _run(run: Invocation, scales: list[tuple[float, int] | None]) -> Iterable[str]:

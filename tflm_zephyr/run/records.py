@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.host import recorded_sections
 from tflm_zephyr.run.fields import DamagedError, Fields
 from tflm_zephyr.run.result import Arena, Check, Invocation, Output, RunResult, Stacks, Verdict, Where
 from tflm_zephyr.run.status import sentence
@@ -34,6 +35,7 @@ from tflm_zephyr.run.status import sentence
 PREFIX = "TFLM:"
 PROTOCOL = 1
 MAX_OUTPUT_BYTES = 1 << 26
+_RECORDED = "[RecordingMicroAllocator]"
 _SAID_LINES, _SAID_CHARS = 3, 160
 
 _LOST = "Run it again; over a serial port, try a lower baud rate or a shorter cable"
@@ -58,6 +60,7 @@ class _Pending:
     ticks: dict[int, tuple[int, int]] = field(default_factory=dict)
     part: _Part | None = None
     stacks: Stacks | None = None
+    allocations: str = ""  # the lines of RecordingMicroAllocator
     said: deque[str] = field(default_factory=lambda: deque(maxlen=_SAID_LINES))  # lines between the records
 
 
@@ -95,7 +98,9 @@ class RecordReader:
         at = line.find(PREFIX)
         if at < 0:
             run = self._pending
-            if run is not None and line.strip() and not line.startswith(f"{run.header['model']}: "):
+            if run is not None and _RECORDED in line:
+                run.allocations += f"{line}\n"
+            elif run is not None and line.strip() and not line.startswith(f"{run.header['model']}: "):
                 run.said.append(line.strip()[:_SAID_CHARS])
             return None
         text = line[at:].rstrip("\r\n")
@@ -183,6 +188,7 @@ class RecordReader:
             where=self._where,
             link=self._link,
             stacks=run.stacks,
+            sections=recorded_sections(run.allocations),
         )
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tflm_zephyr.host import Section
+
 Where = Literal["qemu", "serial", "host"]
 Verdict = Literal["pass", "fail", "none"]
 
@@ -75,7 +77,8 @@ class RunResult:
 
     `sha256` is the start of the model file's SHA-256 in hex. `status` is "pass", "fail", or "none" when the
     app carries no reference. `where` tells an emulator's and a host's results from a device's; `link`
-    names the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y.
+    names the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y, `sections` (of
+    the arena's tail) when it was built with --record.
     """
 
     app: str
@@ -91,10 +94,13 @@ class RunResult:
     where: Where
     link: str = ""
     stacks: Stacks | None = None
+    sections: tuple[Section, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values: bytes become lower-case hex, tuples lists."""
         plain: dict[str, Any] = _plain(asdict(self))
+        if not self.sections:
+            del plain["sections"]
         return plain
 
 
