@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tflm_zephyr.app import ModelSpec, PreallocatedSpec, identifier, is_reserved
+from tflm_zephyr.app import ModelSpec, PreallocatedSpec
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.identifiers import identifier, is_reserved
 from tflm_zephyr.model import Model
 from tflm_zephyr.preallocated import preallocated_tensors
 

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_zephyr import __version__, operators, sources
-from tflm_zephyr.app import (
-    AppSpec,
-    ArenaSpec,
-    CallSpec,
-    ModelSpec,
-    ResolverSpec,
-    identifier,
-)
+from tflm_zephyr.app import AppSpec, ArenaSpec, CallSpec, ModelSpec, ResolverSpec
 from tflm_zephyr.app_buffers import buffer_specs, check_symbols
 from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig, ModelConfig
@@ -25,6 +18,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.escape import c_string
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.heads import Need, needs
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.interface import check_interface, tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.kernels import KernelLibrary

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tflm_zephyr import reference
-from tflm_zephyr.app import GoldenSpec, identifier
+from tflm_zephyr.app import GoldenSpec
 from tflm_zephyr.app_files import as_generated
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.dataset import load_dataset, quantise
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.model import Model
 
 # TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.

@@ -25,13 +25,13 @@ from tflm_zephyr.app import (
     ModelSpec,
     ResolverSpec,
     TensorSpec,
-    identifier,
     render,
     render_workflow,
 )
 from tflm_zephyr.board import load_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.run.records import RecordReader
 from tflm_zephyr.run.result import RunResult
 

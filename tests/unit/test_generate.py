@@ -18,11 +18,12 @@ from tests.unit.conftest import Tool
 from tests.unit.small_models import dense, unary
 from tests.zephyr.models import dense_chain
 from tflm_zephyr import app_files, appfile, kernel_choice
-from tflm_zephyr.app import AppSpec, ModelSpec, identifier, render
+from tflm_zephyr.app import AppSpec, ModelSpec, render
 from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.generate import Generated, Tflm, generate, tflm_of
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.memory import given_plan
 from tflm_zephyr.model import parse_model
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflm_zephyr.app import identifier
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board, known_boards, load_board
 from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
 from tflm_zephyr.commands.done import Done, Say
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.remedies import BoardFit, own_buffer, remedies
 from tflm_zephyr.report import fit as report
 from tflm_zephyr.verdict import CLOSE, NO, Verdict, verdict

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr import app_files, appfile
-from tflm_zephyr.app import AppSpec, identifier, render, render_workflow
+from tflm_zephyr.app import AppSpec, render, render_workflow
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.commands.fit import board_fits
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.report import fit as report_fit
 from tflm_zephyr.report import text
 

@@ -89,7 +89,7 @@ def _app_model(app: Path, wanted: str) -> Path:
     if not wanted and len(names) > 1:
         raise AppError(f"has the models {', '.join(names)}", where=str(app), hint="Choose one with --model")
     config = appfile.load(app / appfile.NAME)
-    from tflm_zephyr.app import identifier
+    from tflm_zephyr.identifiers import identifier
 
     for entry in config.models:
         if identifier(entry.label) == (wanted or names[0]):
