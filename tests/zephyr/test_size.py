@@ -183,3 +183,14 @@ def test_the_tail_is_explained_section_by_section(tool: Tool, apps: Path, worksp
     assert sections["NodeAndRegistration struct"]["count"] == 8
     assert sum(section["used_bytes"] for section in sections.values()) < results[0]["arena"]["tail_bytes"]
     assert "not recorded" in tool("run", app, "--record")
+
+
+def test_a_sensor_and_a_model_share_two_buffers(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    sample = ROOT / "samples" / "two_buffers"
+    app = _generate(tool, apps, "two_buffers", "--app", sample / "app.yaml")
+    (app / "src" / "main.cpp").write_bytes((sample / "main.cpp").read_bytes())
+    results = _build_and_run(tool, app, BOARD)
+    assert [result["status"] for result in results] == ["pass"]
+    got = [[output["data"] for output in run["outputs"]] for run in results[0]["runs"]]
+    assert got == [run["outputs"] for run in json.loads((app / "golden" / "digits.json").read_text())["runs"]]
+    assert len(got) == 10
