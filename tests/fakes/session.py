@@ -74,7 +74,7 @@ class FakeSession:
 
     The model's outputs follow from a changed operator only where it is one whose outputs are the model's.
     `outputs` stands in for TFLM altogether. `ticks` are those of each operator, run after run; `fails_after` counts
-    invocations before the cable is pulled.
+    invocations, and `resets` resets, before the cable is pulled.
     """
 
     def __init__(
@@ -85,11 +85,13 @@ class FakeSession:
         outputs: Outputs | None = None,
         ticks: Sequence[Sequence[int]] = ((100,),),
         fails_after: int | None = None,
+        resets: int | None = None,
         **hello: object,
     ) -> None:
         self.model = parse_model(data)
         self.hello = hello_of(self.model, **hello)
         self._change, self._outputs, self._ticks, self._left = change, outputs, ticks, fails_after
+        self._resets = resets
         self.done: list[str] = []
         self.closed = False
 
@@ -126,6 +128,8 @@ class FakeSession:
         raise DeviceError("not here", where=self.hello.link)
 
     def reset(self) -> None:
+        if self._resets is not None and self.done.count("reset") == self._resets:
+            raise DeviceError("the port is gone", where=self.hello.link)
         self.done.append("reset")
 
     def memory(self) -> Memory:
