@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import math
 import warnings
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ _RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (-128.0, 127.0))
 _SLACK = 0.02
 _CHANNELS = {1: "L", 3: "RGB", 4: "RGBA"}
 _NAMES = {"L": "greyscale", "RGB": "RGB", "RGBA": "RGBA"}
-_MANY_LEVELS = 64
+_MANY_LEVELS, _MOSTLY_PLAIN, _FEW_LEAPS = 64, 0.25, 16
 
 
 def image_sample(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> Sample:
@@ -35,10 +34,10 @@ def image_sample(data: bytes, name: str, tensor: TensorLike, options: FeedOption
     height, width, channels, first = _layout(tensor, name)
     picture, notes = _fitted(_open(data, name), (width, height), _CHANNELS[channels], options.resampling)
     pixels = numpy.asarray(picture, dtype=numpy.uint8).reshape(height, width, channels)
-    if first:
-        pixels = pixels.transpose(2, 0, 1)
     if not options.raw and tensor.type == "int8" and _looks_signed(pixels):
         notes.append("its pixels look like signed bytes; --raw takes them as they are")
+    if first:
+        pixels = pixels.transpose(2, 0, 1)
     values = _elements(pixels, tensor, name, options)
     return Sample(name, (numpy.ascontiguousarray(values).tobytes(),), notes=tuple(notes))
 
@@ -142,16 +141,21 @@ def _unknown_range(tensor: TensorLike, name: str) -> ToolError:
 
 
 def _looks_signed(pixels: numpy.ndarray) -> bool:
-    """Whether a photograph's bytes are smoother as signed numbers: some tools save a tensor's bytes as an image."""
+    """Whether a photograph leaps between white and black where its bytes as signed numbers do not.
+
+    Some tools save a tensor's bytes as an image. Pictures of mostly plain black and white do not count.
+    """
     import numpy
 
-    if len(numpy.unique(pixels)) < _MANY_LEVELS:
+    plain = numpy.isin(pixels, (0, 255)).mean()
+    if len(numpy.unique(pixels)) < _MANY_LEVELS or plain > _MOSTLY_PLAIN:
         return False
-    plain, signed = (_roughness(a.astype(numpy.int16)) for a in (pixels, pixels ^ 0x80))
-    return bool(2 * signed < plain) and not math.isclose(plain, 0.0)
+    return _leaps(pixels) > 4 * _leaps(pixels ^ 0x80) + _FEW_LEAPS
 
 
-def _roughness(pixels: numpy.ndarray) -> float:
+def _leaps(pixels: numpy.ndarray) -> int:
+    """Neighbours that are more than three quarters of the range apart."""
     import numpy
 
-    return float(sum(numpy.abs(numpy.diff(pixels, axis=axis)).sum() for axis in range(pixels.ndim)))
+    wide = pixels.astype(numpy.int16)
+    return sum(int((numpy.abs(numpy.diff(wide, axis=axis)) > 192).sum()) for axis in (0, 1))

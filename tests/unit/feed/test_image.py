@@ -113,8 +113,9 @@ def test_a_tensors_bytes_saved_as_a_picture_are_noticed() -> None:
     assert image_sample(grey(ramp.tolist()), "a.png", tensor, PLAIN).notes == ()
     wrapped = image_sample(grey((ramp ^ 0x80).tolist()), "a.png", tensor, PLAIN)
     assert wrapped.notes == ("its pixels look like signed bytes; --raw takes them as they are",)
-    squares = np.kron(np.indices((8, 8)).sum(axis=0) % 2, np.ones((4, 4))).astype(np.uint8) * 255
-    assert image_sample(grey(squares.tolist()), "a.png", tensor, PLAIN).notes == ()
+    text = np.where(np.indices((32, 32)).sum(axis=0) % 5 < 3, 255, 0).astype(np.uint8)
+    text[::4] = np.linspace(0, 255, 32).astype(np.uint8)[None, :] // 2 + np.arange(8, dtype=np.uint8)[:, None] * 9
+    assert image_sample(grey(text.tolist()), "a.png", tensor, PLAIN).notes == ()
 
 
 @pytest.mark.parametrize("shape", [(1, 6), (6,), (1, 2, 3, 5), (2, 2, 3, 1), ()])
