@@ -10,6 +10,7 @@ model_data: binary                 # the assembler takes in the model's file; ar
 debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
 planner: tflm                      # TFLM's planner at start-up; static: a table of offsets instead, less flash
 shared_arena: false                # true: one arena for all models, of which one runs at a time
+host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
     name: digits                   # default: the file's name
@@ -116,6 +117,7 @@ class AppConfig:
     debug: bool = False
     shared_arena: bool = False
     planner: str = "tflm"
+    host_link: bool = False
 
 
 def load(path: Path) -> AppConfig:
@@ -177,7 +179,7 @@ class _Reader:
             del values["main_stack_bytes"]
         self._check(values, "", {"name": str, "main_stack_bytes": int})
         self._positive(values, "", ("main_stack_bytes",))
-        for key in ("debug", "shared_arena"):
+        for key in ("debug", "shared_arena", "host_link"):
             if not isinstance(values.get(key, False), bool):
                 raise self._error(key, "true or false")
         self._choice(values, "", "kernels", KERNELS)

@@ -197,12 +197,15 @@ def generate(
         west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
         main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
         debug=config.debug,
+        host_link=config.host_link,
         model_data=config.model_data,
         custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=relative_paths(map(include_dir, customs), app),
     )
     if measured:
-        spec, remarks = applied(spec, load_measurements(app), stack=config.main_stack_bytes is None)
+        spec, remarks = applied(
+            spec, load_measurements(app), stack=config.main_stack_bytes is None and not config.host_link
+        )
         notes += remarks
     manifest = AppManifest(
         generator=__version__,
@@ -230,7 +233,7 @@ def _main_stack(
     if config.tflm != "selected":
         return UNMEASURED_BYTES
     used = {name for model in models for name in model.registrations}
-    return main_stack_bytes(used, names, boards, debug=config.debug)
+    return main_stack_bytes(used, names, boards, debug=config.debug, host_link=config.host_link)
 
 
 def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelChoice) -> dict[str, str]:
@@ -263,6 +266,8 @@ def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typ
         golden_source=golden.source,
         registrations=tuple(sorted(_registration(call, typed) for call in item.resolver.calls)),
         resource_variables=item.head.graph.resource_variables,
+        operators=sum(len(subgraph.operators) for subgraph in item.model.subgraphs),
+        tensors=len(main.tensors),
         custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
         preallocated=buffer_specs(item.model, item.config),
     )

@@ -24,9 +24,17 @@ UNMEASURED_BYTES = 4096
 DEBUG_BYTES = 1024
 """What printf adds where TFLM's messages are kept."""
 
+LINK_BYTES = 512
+"""What answering a host takes in the middle of an invocation."""
+
 
 def main_stack_bytes(
-    registrations: Iterable[str], names: tuple[str, ...], boards: Iterable[Board], *, debug: bool = False
+    registrations: Iterable[str],
+    names: tuple[str, ...],
+    boards: Iterable[Board],
+    *,
+    debug: bool = False,
+    host_link: bool = False,
 ) -> int:
     """Bytes for an app that adds `registrations` ("Register_CONV_2D"), the most over its boards.
 
@@ -39,7 +47,7 @@ def main_stack_bytes(
         for library in names
         if library in libraries_of(board) or len(names) == 1
     ]
-    return max(needs, default=UNMEASURED_BYTES) + (DEBUG_BYTES if debug else 0)
+    return max(needs, default=UNMEASURED_BYTES) + (DEBUG_BYTES if debug else 0) + (LINK_BYTES if host_link else 0)
 
 
 def _need(registrations: tuple[str, ...], library: str, board: Board) -> int:

@@ -1,17 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Target -> Session."""
+"""Target -> Session: finds or builds the ELF, finds the port, and says hello."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from tflm_zephyr import build
+from tflm_zephyr.app_files import AppManifest, load_manifest
+from tflm_zephyr.board import Board, QemuSpec, load_board
+from tflm_zephyr.errors import AppError, BoardError, DeviceError
+from tflm_zephyr.run.link import Link
+from tflm_zephyr.run.ports import choose_port, find_ports
+from tflm_zephyr.run.qemu_link import QemuLink
+from tflm_zephyr.run.serial_link import SerialLink
+from tflm_zephyr.session.device_session import DeviceSession
+from tflm_zephyr.session.host_session import HostSession
 from tflm_zephyr.session.interface import Session
+from tflm_zephyr.session.recording import RecordingLink, ReplayLink
 from tflm_zephyr.session.target import Target
+from tflm_zephyr.toolchain import detect_toolchain
+from tflm_zephyr.workspace import find_workspace
+
+_NANOSECONDS = 1_000_000_000
+_DEFAULT_BAUDRATE = 115200
+OnText = Callable[[str], None]
 
 
-def open_session(target: Target, *, on_text: Callable[[str], None] | None = None) -> Session:
+@dataclass(frozen=True)
+class _Route:
+    """A link, what is known of its ticks, and what is expected behind it."""
+
+    link: Link
+    instructions_per_tick: int | None = None
+    expect: Mapping[str, str] = field(default_factory=dict)
+    reopen: bool = False
+
+
+def open_session(target: Target, *, on_text: OnText | None = None, on_build: OnText | None = None) -> Session:
     """An open session; `on_text` gets each line of text that the app prints beside the protocol.
 
-    Raises DeviceError (nothing answers, another model or protocol), AppError, BoardError, BuildError, ModelError.
+    `on_build` gets the lines of west when an app is built. Raises DeviceError (nothing answers, another model or
+    protocol), AppError, BoardError, BuildError, ModelError.
     """
-    raise NotImplementedError(target, on_text)
+    named = [
+        name
+        for name, value in (
+            ("app", target.app),
+            ("elf", target.elf),
+            ("port", "" if target.app is not None else target.port),
+            ("recording", target.recording),
+            ("host_model", target.host_model),
+        )
+        if value
+    ]
+    if len(named) != 1:
+        what = f"{' and '.join(named)} at once" if named else "nothing"
+        raise DeviceError(f"{what} to open", hint="Name an app, an ELF, a port, a recording or a model on the host")
+    if target.host_model is not None:
+        return HostSession(target.host_model, timeout_s=target.run_timeout_s)
+    route = _route(target, on_build)
+    link = route.link
+    if target.record is not None:
+        link = RecordingLink(link, target.record, route.instructions_per_tick)
+    session = DeviceSession(
+        link,
+        model=target.model,
+        expect=target.expect or route.expect,
+        instructions_per_tick=route.instructions_per_tick,
+        on_text=on_text,
+        reopen=route.reopen,
+        reply_timeout_s=target.reply_timeout_s,
+        run_timeout_s=target.run_timeout_s,
+    )
+    session.open()
+    return session
+
+
+def _route(target: Target, on_build: OnText | None) -> _Route:
+    if target.recording is not None:
+        replay = ReplayLink(target.recording)
+        return _Route(replay, replay.instructions_per_tick)
+    if target.app is not None:
+        return _app(target, load_manifest(target.app), on_build)
+    if target.elf is not None:
+        board = load_board(target.board) if target.board else None
+        if board is None or board.qemu is None:
+            raise BoardError(
+                "QEMU does not emulate this board" if board else "no board is named",
+                where=target.board or str(target.elf),
+                hint="Name one that it does, such as mps2/an385",
+            )
+        return _qemu(target, board.qemu, {})
+    return _serial(target, load_board(target.board) if target.board else None, {})
+
+
+def _app(target: Target, manifest: AppManifest, on_build: OnText | None) -> _Route:
+    assert target.app is not None
+    if not any(path.startswith("src/link/") for path in manifest.files):
+        raise AppError(
+            "this app has no host link",
+            where=str(target.app),
+            hint="Generate it with host_link: true in its app file",
+        )
+    boards = [load_board(name) for name in ((target.board,) if target.board else manifest.boards)]
+    wanted = [board for board in boards if (board.qemu is None) == bool(target.port)]
+    board = (wanted or boards)[0]
+    if target.build:
+        _build(target, manifest, board, on_build)
+    if board.qemu is not None and not target.port:
+        return _qemu(target, board.qemu, manifest.models, board)
+    return _serial(target, board, manifest.models)
+
+
+def _qemu(target: Target, spec: QemuSpec, expect: Mapping[str, str], board: Board | None = None) -> _Route:
+    elf = target.elf
+    if elf is None:
+        assert target.app is not None
+        assert board is not None
+        elf = (target.build_dir or target.app / "build" / board.file_stem) / "zephyr" / "zephyr.elf"
+    link = QemuLink(spec, elf, icount=target.icount)
+    # With -icount shift=0 an instruction is a nanosecond; the clock is the machine's, whatever Zephyr takes it for.
+    return _Route(link, _NANOSECONDS // spec.clock_hz if target.icount else None, expect)
+
+
+def _serial(target: Target, board: Board | None, expect: Mapping[str, str]) -> _Route:
+    url = target.port
+    if url in ("", "auto"):
+        vid = board.serial.usb_vid if board is not None else None
+        url = choose_port(find_ports(), usb_vid=vid, serial_number=target.usb_serial or None).device
+    baudrate = target.baudrate or (board.serial.baudrate if board is not None else _DEFAULT_BAUDRATE)
+    return _Route(SerialLink(url, baudrate), None, expect, reopen=True)
+
+
+def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
+    assert target.app is not None
+    workspace = find_workspace(target.workspace, app=target.app)
+    kernels = manifest.kernels if manifest.kernels != "auto" else "cmsis_nn" if board.cortex_m else "reference"
+    workspace.require(board.name, kernels)
+    build.check_revisions(build.Recorded(manifest.zephyr_version, manifest.tflm_revision), workspace)
+    folder = target.build_dir or target.app / "build" / board.file_stem
+    build.build(build.BuildRequest(target.app, board.name, folder), workspace, detect_toolchain(), on_line=on_build)

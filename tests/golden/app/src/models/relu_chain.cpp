@@ -16,6 +16,7 @@ namespace models::relu_chain {
 namespace {
 
 using OpResolver = tflite::MicroMutableOpResolver<1>;
+using Interpreter = tflite::MicroInterpreter;
 
 // Given: given; estimated need 720 bytes
 constexpr size_t kGeneratedArenaSize = 2048;
@@ -26,9 +27,9 @@ alignas(16) uint8_t g_arena[kArenaSize];
 
 // Room for objects that live from Init() on; no heap, no static constructors.
 alignas(OpResolver) uint8_t g_resolver[sizeof(OpResolver)];
-alignas(tflite::MicroInterpreter) uint8_t g_interpreter_room[sizeof(tflite::MicroInterpreter)];
+alignas(Interpreter) uint8_t g_interpreter_room[sizeof(Interpreter)];
 tflite::SingleArenaBufferAllocator *g_memory;
-tflite::MicroInterpreter *g_interpreter;
+Interpreter *g_interpreter;
 
 TfLiteStatus RegisterOps([[maybe_unused]] OpResolver &resolver)
 {
@@ -52,7 +53,7 @@ T *Data(TfLiteTensor *(tflite::MicroInterpreter::*get)(size_t), size_t index)
 Status Init()
 {
 	if (g_interpreter != nullptr) {
-		g_interpreter->~MicroInterpreter();
+		g_interpreter->~Interpreter();
 		g_interpreter = nullptr;
 	}
 	const tflite::Model *model = tflite::GetModel(tflm_model_relu_chain);
@@ -73,9 +74,9 @@ Status Init()
 		tflite::GreedyMemoryPlanner();
 	auto *allocator = tflite::MicroAllocator::Create(g_memory, planner);
 	auto *interpreter = new (g_interpreter_room)
-		tflite::MicroInterpreter(model, *resolver, allocator, nullptr, nullptr);
+		Interpreter(model, *resolver, allocator, nullptr, nullptr);
 	if (interpreter->AllocateTensors() != kTfLiteOk) {
-		interpreter->~MicroInterpreter();
+		interpreter->~Interpreter();
 		return Status::kAllocate;
 	}
 	g_interpreter = interpreter;
@@ -84,7 +85,7 @@ Status Init()
 		Matches(interpreter->output(0), kTfLiteInt8, 32) &&
 		interpreter->inputs_size() == kInputs && interpreter->outputs_size() == kOutputs;
 	if (!as_generated) {
-		interpreter->~MicroInterpreter();
+		interpreter->~Interpreter();
 		g_interpreter = nullptr;
 		return Status::kTensor;
 	}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+// The device's code on a Cortex-M3 without an operating system: QEMU's mps2-an385, its first UART by polling.
+#include "toy.hpp"
+
+namespace {
+
+// Arm CMSDK UART (DDI 0479): DATA, STATE (bit 0 transmitter full, bit 1 receiver full), CTRL, INT, BAUDDIV.
+volatile uint32_t *const kUart = reinterpret_cast<volatile uint32_t *>(0x40004000);
+// SysTick: control, reload, current; counts down at the core's 25 MHz.
+volatile uint32_t *const kSysTick = reinterpret_cast<volatile uint32_t *>(0xe000e010);
+uint32_t g_wraps;
+uint32_t g_before;
+
+uint32_t Ticks()
+{
+	const uint32_t now = 0xffffff - kSysTick[2];
+	g_wraps += now < g_before ? 1u << 24 : 0;
+	g_before = now;
+	return g_wraps + now;
+}
+
+void Write(void *, const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < size; ++i) {
+		while ((kUart[1] & 1) != 0) {
+		}
+		kUart[0] = data[i];
+	}
+}
+
+size_t Read(void *, uint8_t *data, size_t size)
+{
+	size_t got = 0;
+	while (got < size && (kUart[1] & 2) != 0) {
+		data[got++] = static_cast<uint8_t>(kUart[0]);
+	}
+	return got;
+}
+
+}  // namespace
+
+int main()
+{
+	kUart[4] = 16;
+	kUart[2] = 3;
+	kSysTick[1] = 0xffffff;
+	kSysTick[2] = 0;
+	kSysTick[0] = 5;
+	toy::now = Ticks;
+#ifdef ECHO
+	while (true) {
+		uint8_t data[64];
+		Write(nullptr, data, Read(nullptr, data, sizeof(data)));
+	}
+#endif
+	const tflm_link::Port port = {nullptr, Read, Write, [](void *) { return Ticks(); }, [](void *, bool) {}};
+	const tflm_link::App app = {"toy_app", "mps2/an385", "none", "no-revision", "no-zephyr", toy::Models(), 2, 25000000, 2048, nullptr};
+	static tflm_link::Device device(port, app);
+	device.Start();
+	while (true) {
+		device.Poll();
+	}
+}

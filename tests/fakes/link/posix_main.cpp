@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+// The device's code as a process: frames on stdin and stdout. Arguments: stateful, slow (an invocation takes 0.3 s),
+// text (prints during each), crash (dies in an invocation whose first byte is 0xcc), echo (bytes back, no frames).
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "toy.hpp"
+
+namespace {
+
+bool g_slow;
+bool g_text;
+bool g_crash;
+
+void Send(const void *data, size_t size)
+{
+	const uint8_t *at = static_cast<const uint8_t *>(data);
+	while (size != 0) {
+		const ssize_t sent = write(STDOUT_FILENO, at, size);
+		if (sent <= 0) {
+			std::exit(1);
+		}
+		at += sent;
+		size -= static_cast<size_t>(sent);
+	}
+}
+
+uint8_t g_out[1 << 15];
+size_t g_out_size;
+
+void Write(void *, const uint8_t *data, size_t size)
+{
+	if (size > sizeof(g_out) - g_out_size) {
+		std::abort();
+	}
+	if (size != 0) {
+		std::memcpy(g_out + g_out_size, data, size);
+	}
+	g_out_size += size;
+}
+
+void Lock(void *, bool taken)
+{
+	if (!taken) {
+		Send(g_out, g_out_size);
+		g_out_size = 0;
+	}
+}
+
+size_t Read(void *, uint8_t *data, size_t size)
+{
+	pollfd in = {STDIN_FILENO, POLLIN, 0};
+	if (poll(&in, 1, 100) <= 0) {
+		return 0;
+	}
+	const ssize_t got = read(STDIN_FILENO, data, size);
+	if (got <= 0) {
+		std::exit(0);
+	}
+	return static_cast<size_t>(got);
+}
+
+uint32_t Ticks()
+{
+	timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return static_cast<uint32_t>(now.tv_sec * 1000000 + now.tv_nsec / 1000);
+}
+
+void DuringInvoke(uint8_t first)
+{
+	if (g_text) {
+		static const char kText[] = "app: at work\n";
+		Send(kText, sizeof(kText) - 1);
+	}
+	if (g_slow) {
+		const timespec pause = {0, 300000000};
+		nanosleep(&pause, nullptr);
+	}
+	if (g_crash && first == 0xcc) {
+		static const char kText[] = "TFLM:error code=8 at=abort\n";
+		Send(kText, sizeof(kText) - 1);
+		pause();
+	}
+}
+
+}  // namespace
+
+int main(int count, char **words)
+{
+	for (int i = 1; i < count; ++i) {
+		toy::stateful |= std::strcmp(words[i], "stateful") == 0;
+		g_slow |= std::strcmp(words[i], "slow") == 0;
+		g_text |= std::strcmp(words[i], "text") == 0;
+		g_crash |= std::strcmp(words[i], "crash") == 0;
+		while (std::strcmp(words[i], "echo") == 0) {
+			uint8_t data[2048];
+			Send(data, Read(nullptr, data, sizeof(data)));
+		}
+	}
+	toy::during_invoke = DuringInvoke;
+	toy::now = Ticks;
+	const tflm_link::Port port = {nullptr, Read, Write, [](void *) { return Ticks(); }, Lock};
+	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 2, 1000000, 2048, nullptr};
+	static tflm_link::Device device(port, app);
+	device.Start();
+	while (true) {
+		device.Poll();
+	}
+}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies between a host and a device: a pseudo-terminal, and harm done to the bytes on their way."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import select
+import subprocess
+import threading
+import time
+import tty
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from tflm_zephyr.run.link import Link
+from tflm_zephyr.run.result import Where
+
+Harm = Callable[[bytes], bytes]
+
+
+def unharmed(data: bytes) -> bytes:
+    """No harm."""
+    return data
+
+
+class Noise:
+    """Drops, doubles or flips each byte with a small chance each; `count` is how many were hit."""
+
+    def __init__(self, seed: int, *, drop: float = 0.0, double: float = 0.0, flip: float = 0.0) -> None:
+        self._rng = random.Random(seed)
+        self._limits = (drop, drop + double, drop + double + flip)
+        self.count = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        out = bytearray()
+        drop, double, flip = self._limits
+        for byte in data:
+            chance = self._rng.random()
+            self.count += chance < flip
+            if chance < drop:
+                continue
+            if chance < double:
+                out += bytes((byte, byte))
+            elif chance < flip:
+                out.append(byte ^ 1 << self._rng.randrange(8))
+            else:
+                out.append(byte)
+        return bytes(out)
+
+
+class DamagedFrames:
+    """Flips one bit in one of `one_in` frames; whole frames come in any pieces."""
+
+    def __init__(self, seed: int, one_in: int = 100) -> None:
+        self._rng = random.Random(seed)
+        self._one_in = one_in
+        self._skip = self._next()
+        self.count = 0
+
+    def _next(self) -> int:
+        return self._rng.randrange(2 * self._one_in - 1) + 1
+
+    def __call__(self, data: bytes) -> bytes:
+        if b"\xfe" not in data:
+            return data
+        out, at = bytearray(data), 0
+        while (at := data.find(b"\0\xfe", at)) >= 0:
+            at += 2
+            self._skip -= 1
+            if self._skip <= 0 and at < len(out):
+                self._skip = self._next()
+                self.count += 1
+                out[min(at + self._rng.randrange(12), len(out) - 1)] ^= 1 << self._rng.randrange(8)
+        return bytes(out)
+
+
+class HarmedLink:
+    """A link whose bytes come to harm."""
+
+    def __init__(self, link: Link, *, to_device: Harm = unharmed, to_host: Harm = unharmed) -> None:
+        self.name, self.where = link.name, link.where
+        self._link, self._to_device, self._to_host = link, to_device, to_host
+
+    where: Where
+
+    def open(self) -> None:
+        """See Link."""
+        self._link.open()
+
+    def close(self) -> None:
+        """See Link."""
+        self._link.close()
+
+    def read(self, timeout_s: float) -> bytes:
+        """See Link."""
+        return self._to_host(self._link.read(timeout_s))
+
+    def write(self, data: bytes) -> None:
+        """See Link."""
+        self._link.write(self._to_device(data))
+
+
+class PtyDevice:
+    """The toy behind a pseudo-terminal at `port`, a name that stays when the cable is unplugged and put back."""
+
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        *words: str,
+        to_device: Harm = unharmed,
+        to_host: Harm = unharmed,
+        before: bytes = b"",
+    ) -> None:
+        """`before` comes before the device says anything."""
+        self.port = str(folder / "tty")
+        self.to_device, self.to_host = to_device, to_host
+        self._argv = [str(program), *words]
+        self._before = before
+        self._lock = threading.Lock()
+        self._master = self._slave = -1
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self.sent = 0  # bytes that went to the device
+
+    def __enter__(self) -> PtyDevice:
+        self._start()
+        self.plug()
+        os.write(self._master, self._before)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.unplug()
+        self._end()
+
+    def plug(self) -> None:
+        """Put the cable in."""
+        with self._lock:
+            self._master, self._slave = pty.openpty()
+            tty.setraw(self._slave)
+            os.set_blocking(self._master, False)
+            os.symlink(os.ttyname(self._slave), self.port)
+
+    def unplug(self) -> None:
+        """Pull it; what is on its way is lost."""
+        with self._lock:
+            if self._master >= 0:
+                Path(self.port).unlink()
+                os.close(self._slave)
+                os.close(self._master)
+                self._master = self._slave = -1
+
+    def reset(self) -> None:
+        """The device starts anew."""
+        with self._lock:
+            self._end()
+            self._start()
+
+    def _start(self) -> None:
+        self._child = subprocess.Popen(self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+    def _end(self) -> None:
+        self._child.kill()
+        self._child.wait()
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()
+        self._child.stdout.close()
+
+    def _carry(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                moved = self._move()
+            if not moved:
+                time.sleep(0.0005)
+
+    def _move(self) -> bool:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        out = self._child.stdout.fileno()
+        streams = [out] if self._master < 0 else [out, self._master]
+        ready = select.select(streams, [], [], 0)[0]
+        if self._master in ready:
+            try:
+                data = os.read(self._master, 4096)
+                os.write(self._child.stdin.fileno(), self.to_device(data))
+                self.sent += len(data)
+            except OSError:
+                return False
+        if out in ready:
+            data = self.to_host(os.read(out, 4096))
+            while data and self._master >= 0:
+                try:
+                    data = data[os.write(self._master, data) :]
+                except BlockingIOError:
+                    time.sleep(0.001)
+                    break
+        return bool(ready)

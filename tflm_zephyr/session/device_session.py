@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session with an app over a link: the protocol's requests as calls, and what to do when the device restarts."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.run.link import Link
+from tflm_zephyr.run.result import Arena, Stacks
+from tflm_zephyr.run.status import sentence
+from tflm_zephyr.session import messages
+from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, RestartedError, checked
+from tflm_zephyr.session.heard import Heard
+from tflm_zephyr.session.interface import (
+    Captured,
+    Hello,
+    Invocation,
+    LinkStatistics,
+    Memory,
+    OperatorOutput,
+    Profile,
+)
+from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, Status, TableOf
+from tflm_zephyr.session.recording import RecordingLink
+from tflm_zephyr.session.tables import Described, read_hello
+
+_RESTARTS = 3  # of one operation, after which it is given up
+_T = TypeVar("_T")
+
+
+class DeviceSession:
+    """See Session. The link is opened by `open` and closed by `close`."""
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        model: str = "",
+        expect: Mapping[str, str] | None = None,
+        instructions_per_tick: int | None = None,
+        on_text: Callable[[str], None] | None = None,
+        reopen: bool = False,
+        reply_timeout_s: float = 10.0,
+        run_timeout_s: float = 600.0,
+        sessions: Callable[[], int] | None = None,
+    ) -> None:
+        """`instructions_per_tick`: None when ticks count no instructions. For the others see Target."""
+        self._link, self._model, self._expect = link, model, dict(expect or {})
+        self._per_tick = instructions_per_tick
+        self._reply_s, self._run_s = reply_timeout_s, run_timeout_s
+        self._heard = Heard(link.name, on_text)
+        kwargs = {} if sessions is None else {"sessions": sessions}
+        self._channel = Channel(link, self._heard, reopen=reopen, **kwargs)
+        self._hello: Hello | None = None
+        self._described: Described | None = None
+
+    def open(self) -> None:
+        """Open the link and say hello. Raises DeviceError; the link is closed then."""
+        try:
+            self._link.open()
+            self._recovering("the hello", lambda: None)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hello(self) -> Hello:
+        """See Session."""
+        assert self._hello is not None, "open() comes first"
+        return self._hello
+
+    def select(self, model: str) -> None:
+        """See Session."""
+        if model not in self.hello.models:
+            raise self._unknown(model, self.hello.models)
+        self._model, self._hello, self._described = model, None, None
+        self._channel.broken = True
+        self._recovering("selecting a model", lambda: None)
+
+    def invoke(self, inputs: Sequence[bytes]) -> Invocation:
+        """See Session."""
+
+        def once() -> Invocation:
+            self._write(inputs)
+            done = self._run(messages.run(Mode.PLAIN))
+            return Invocation(self._outputs(), done.ticks)
+
+        return self._recovering("an invocation", once)
+
+    def capture(self, inputs: Sequence[bytes]) -> Captured:
+        """See Session."""
+
+        def once() -> Captured:
+            self._write(inputs)
+            found: list[OperatorOutput] = []
+            state = self._run(messages.run(Mode.CAPTURE))
+            while state.paused:
+                found += self._paused_at(state)
+                state = self._run(Request(Kind.CONTINUE))
+            return Captured(tuple(found), self._outputs())
+
+        return self._recovering("a captured invocation", once)
+
+    def profile(self, inputs: Sequence[bytes], runs: int) -> Profile:
+        """See Session."""
+        names = tuple(operator.name for operator in self.hello.operators)
+        size = 4 * len(names)
+
+        def once() -> tuple[int, ...]:
+            self._write(inputs)
+            self._run(messages.run(Mode.PROFILE))
+            return struct.unpack(f"<{len(names)}I", self._read([(Space.TICKS, 0, 0, size)])[0])
+
+        return Profile(names, tuple(self._recovering("a profiled run", once) for _ in range(runs)), self.hello.hz)
+
+    def tensor(self, index: int) -> bytes:
+        """See Session."""
+        if not 0 <= index < len(self.hello.tensors):
+            raise DeviceError(f"no tensor {index}: the model has {len(self.hello.tensors)}", where=self._link.name)
+        size = self.hello.tensors[index].bytes
+        return self._recovering("reading a tensor", lambda: self._read([(Space.TENSOR, 0, index, size)])[0])
+
+    def reset(self) -> None:
+        """See Session."""
+        self._recovering("a reset", lambda: self._ask([Request(Kind.RESET)], self._run_s))
+
+    def memory(self) -> Memory:
+        """See Session."""
+        payload = self._recovering("reading the memory's use", lambda: self._ask([Request(Kind.MEMORY)])[0])
+        cursor = messages.Cursor(payload)
+        try:
+            size, head, tail, known = cursor.take("3IB")
+            main, main_used, isr, isr_used = cursor.take("4I")
+            taken, damaged, doubled = cursor.take("3I")
+        except MalformedError as err:
+            raise self._malformed(err) from err
+        return Memory(
+            Arena(size, head + tail, head, tail, self.hello.arena.source),
+            Stacks(main, main_used, isr, isr_used) if known else None,
+            LinkStatistics(taken, damaged, doubled, self._channel.resent),
+        )
+
+    def echo(self, payloads: Iterable[bytes]) -> list[bytes]:
+        """What the device sends back of `payloads`, each at most Hello.limits.payload_bytes."""
+        requests = [Request(Kind.ECHO, payload) for payload in payloads]
+        return self._recovering("an echo", lambda: self._ask(requests))
+
+    def close(self) -> None:
+        """See Session."""
+        self._heard.flush()
+        self._link.close()
+        if isinstance(self._link, RecordingLink):
+            self._link.end()
+
+    def __enter__(self) -> DeviceSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
+        """`operation`, from its start again when the device restarted meanwhile and no state was lost by that."""
+        for _ in range(_RESTARTS):
+            begun = False
+            try:
+                if self._channel.broken:
+                    self._begin()
+                begun = True
+                return operation()
+            except RestartedError:
+                if begun and self._described is not None and self._described.stateful:
+                    raise DeviceError(
+                        f"the device restarted during {what}, and the model's state is lost",
+                        where=self._link.name,
+                        hint="Begin with its first input again",
+                    ) from None
+            except RefusedError as err:
+                raise self._refused(err) from err
+            except MalformedError as err:
+                raise self._malformed(err) from err
+        raise DeviceError(
+            f"the device restarted {_RESTARTS} times during {what}",
+            where=self._link.name,
+            hint="Does the app crash, or is the supply too weak?",
+        )
+
+    def _begin(self) -> None:
+        """A new session; what answers is what answered before, or what was expected."""
+        described = read_hello(
+            self._channel,
+            self._model,
+            self._link,
+            patience_s=self._reply_s,
+            init_s=self._run_s,
+            per_tick=self._per_tick,
+        )
+        hello = described.hello
+        if self._model and hello.model != self._model:
+            raise self._unknown(self._model, hello.models)
+        want = self._expect.get(hello.model, "")
+        before = self._hello
+        if self._expect and not (want and want.startswith(hello.sha256)):
+            raise DeviceError(
+                f"another model is there: {hello.model} with SHA-256 {hello.sha256} of app {hello.app}"
+                + (f", not {want[:16]}" if want else f", none of {', '.join(sorted(self._expect))}"),
+                where=self._link.name,
+                hint="Build and flash the app again",
+            )
+        if before is not None and (before.app, before.model, before.sha256) != (hello.app, hello.model, hello.sha256):
+            raise DeviceError(
+                f"another app answers since the device restarted: {hello.app} with model {hello.model}",
+                where=self._link.name,
+                hint="Begin again",
+            )
+        self._described, self._hello = described, hello
+        self._model = hello.model
+
+    def _ask(self, requests: Sequence[Request], patience_s: float | None = None) -> list[bytes]:
+        answers = self._channel.exchange(requests, self._reply_s if patience_s is None else patience_s)
+        return [checked(answer) for answer in answers]
+
+    def _run(self, request: Request) -> RunAnswer:
+        return RunAnswer.parse(self._ask([request], self._run_s)[0])
+
+    def _write(self, inputs: Sequence[bytes]) -> None:
+        wanted = self.hello.inputs
+        if len(inputs) != len(wanted):
+            raise DeviceError(f"the model has {len(wanted)} inputs, {len(inputs)} were given", where=self.hello.model)
+        for number, (data, tensor) in enumerate(zip(inputs, wanted, strict=True)):
+            if len(data) != tensor.bytes:
+                raise DeviceError(
+                    f"input {number} ({tensor.name}) takes {tensor.bytes} bytes, {len(data)} were given",
+                    where=self.hello.model,
+                )
+        step = self.hello.limits.payload_bytes - messages.WRITE_FIELDS_BYTES
+        self._ask(
+            [
+                messages.write(index, at, bytes(data[at : at + step]))
+                for index, data in enumerate(inputs)
+                for at in range(0, len(data), step)
+            ]
+        )
+
+    def _outputs(self) -> tuple[bytes, ...]:
+        return tuple(self._read([(Space.OUTPUT, 0, i, t.bytes) for i, t in enumerate(self.hello.outputs)]))
+
+    def _paused_at(self, state: RunAnswer) -> list[OperatorOutput]:
+        """The outputs of the operator that just ended."""
+        entries: list[tuple[int, int]] = []
+        while len(entries) < state.outputs:
+            cursor = messages.Cursor(self._ask([messages.table(TableOf.PAUSED_AT, len(entries))])[0])
+            (following,) = cursor.take("H")
+            if following <= len(entries):
+                raise MalformedError("an operator's outputs are missing")
+            while cursor.more:
+                tensor, size = cursor.take("iI")
+                entries.append((tensor, size))
+        try:
+            operator = self.hello.operators[state.operator]
+        except IndexError:
+            raise MalformedError(f"operator {state.operator} ended") from None
+        there = [(tensor, size) for tensor, size in entries if tensor >= 0]
+        data = self._read([(Space.TENSOR, operator.subgraph, tensor, size) for tensor, size in there])
+        return [
+            OperatorOutput(operator.index, operator.name, operator.subgraph, tensor, found)
+            for (tensor, _), found in zip(there, data, strict=True)
+        ]
+
+    def _read(self, wanted: Sequence[tuple[Space, int, int, int]]) -> list[bytes]:
+        """The bytes of each (space, subgraph, index, size)."""
+        step = self.hello.limits.payload_bytes
+        requests: list[Request] = []
+        counts: list[int] = []
+        for space, subgraph, index, size in wanted:
+            counts.append(math.ceil(size / step))
+            for at in range(0, size, step):
+                requests.append(messages.read(space, subgraph, index, at, min(step, size - at)))
+        parts = iter(self._ask(requests))
+        found = [b"".join(next(parts) for _ in range(count)) for count in counts]
+        for (_, _, _, size), data in zip(wanted, found, strict=True):
+            if len(data) != size:
+                raise MalformedError("fewer bytes came than were asked for")
+        return found
+
+    def _unknown(self, model: str, there: Sequence[str]) -> DeviceError:
+        return DeviceError(f"no model {model} there, but {', '.join(there)}", where=self._link.name)
+
+    def _malformed(self, err: MalformedError) -> DeviceError:
+        return DeviceError(
+            f"the answer is not what the protocol says ({err})",
+            where=self._link.name,
+            hint="Generate, build and flash the app again",
+        )
+
+    def _refused(self, err: RefusedError) -> DeviceError:
+        where = self._link.name
+        if err.status == Status.NO_VERSION:
+            return DeviceError(
+                f"the app speaks version {err.detail} of the link's protocol, this tool version {messages.VERSION}",
+                where=where,
+                hint="Generate the app with this tool's version, build and flash it",
+            )
+        if err.status == Status.MODEL:
+            stage = messages.STAGES[err.stage] if err.stage < len(messages.STAGES) else "invoke"
+            return DeviceError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
+        named = {kind.value: kind.name.lower() for kind in Kind}.get(err.kind, str(err.kind))
+        why = {
+            Status.UNKNOWN: "does not know it",
+            Status.MALFORMED: "finds it malformed",
+            Status.RANGE: f"has no such thing ({err.detail})",
+            Status.NOT_NOW: "is busy with another",
+        }.get(Status(err.status) if err.status in set(Status) else Status.UNKNOWN, "refuses it")
+        return DeviceError(f"asked for {named}, the app {why}", where=where, hint="Build and flash the app again")

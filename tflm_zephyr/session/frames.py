@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames on a stream of bytes that carries text as well: 00 FE COBS(body CRC-32) 00. Pure; docs/protocol.md.
+
+COBS, because a frame then has no zero in it: one byte alone says where to start again after damage, text passes
+by unchanged, and 254 bytes cost one. CRC-32 (IEEE 802.3, zlib's), because it finds every burst of up to 32 bits.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from cobs import cobs
+
+MARK = 0xFE  # no byte of UTF-8 text, so that text between two zeros is never taken for a frame
+CRC_BYTES = 4
+MAX_BODY_BYTES = 1 << 15
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The body of a frame whose CRC-32 is right."""
+
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A frame began here and is not what was sent."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Bytes that stand outside frames."""
+
+    data: bytes
+
+
+Event = Frame | Damaged | Text
+
+
+def encode(body: bytes) -> bytes:
+    """`body` as a frame."""
+    coded: bytes = cobs.encode(body + zlib.crc32(body).to_bytes(CRC_BYTES, "little"))
+    return b"\0\xfe" + coded + b"\0"
+
+
+def encoded_bytes(body_bytes: int) -> int:
+    """The most that `encode` makes of a body of `body_bytes`."""
+    inner = body_bytes + CRC_BYTES
+    return inner + inner // 254 + 4
+
+
+class Decoder:
+    """Bytes in any pieces -> events in order."""
+
+    def __init__(self) -> None:
+        self._frame: bytearray | None = None
+        self._after_zero = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """What `data` completes; text as soon as it is there."""
+        events: list[Event] = []
+        *ended, last = data.split(b"\0")
+        for part in ended:
+            self._part(part, events)
+            if self._frame is not None:
+                events.append(_decoded(bytes(self._frame)))
+                self._frame = None
+            self._after_zero = True
+        self._part(last, events)
+        return events
+
+    def _part(self, part: bytes, events: list[Event]) -> None:
+        if not part:
+            return
+        if self._frame is not None:
+            self._frame += part
+        elif self._after_zero and part[0] == MARK:
+            self._frame = bytearray(part[1:])
+        else:
+            events.append(Text(part))
+        if self._frame is not None and len(self._frame) > 2 * MAX_BODY_BYTES:
+            self._frame = None
+            events.append(Damaged())
+        self._after_zero = False
+
+
+def _decoded(coded: bytes) -> Event:
+    try:
+        body = cobs.decode(coded)
+    except cobs.DecodeError:
+        return Damaged()
+    body, crc = body[:-CRC_BYTES], body[-CRC_BYTES:]
+    return Frame(body) if len(crc) == CRC_BYTES and int.from_bytes(crc, "little") == zlib.crc32(body) else Damaged()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session's bytes in a file, and a link that gives its answers again, without a device.
+
+The file is JSON lines: a head {"recording": 1, "link": ..., "where": ..., "instructions_per_tick": ...}, then
+{"to": hex} and {"from": hex} for what was sent and came, in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, cast
+
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.run.link import Link, LinkEndedError
+from tflm_zephyr.run.result import Where
+from tflm_zephyr.session import frames
+from tflm_zephyr.session.messages import ANSWER, Kind, Message
+
+_VERSION = 1
+_Key = tuple[int, int, bytes]  # kind, sequence, payload
+
+
+class RecordingLink:
+    """`link`, whose bytes are written to `path` as they go by."""
+
+    def __init__(self, link: Link, path: Path, instructions_per_tick: int | None) -> None:
+        """Writes nothing before `open`."""
+        self.name, self.where = link.name, link.where
+        self._link, self._path, self._per_tick = link, path, instructions_per_tick
+        self._file: IO[str] | None = None
+
+    def open(self) -> None:
+        """See Link; a recording that is there already is replaced. Opened again, it goes on."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("w", encoding="utf-8")
+            except OSError as err:
+                raise DeviceError(f"cannot write ({err.strerror})", where=str(self._path)) from err
+            head = {"recording": _VERSION, "link": self.name, "where": self.where}
+            self._put({**head, "instructions_per_tick": self._per_tick})
+        self._link.open()
+
+    def close(self) -> None:
+        """See Link."""
+        self._link.close()
+        if self._file is not None:
+            self._file.flush()
+
+    def end(self) -> None:
+        """The recording is whole."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def read(self, timeout_s: float) -> bytes:
+        """See Link."""
+        data = self._link.read(timeout_s)
+        if data:
+            self._put({"from": data.hex()})
+        return data
+
+    def write(self, data: bytes) -> None:
+        """See Link."""
+        self._put({"to": data.hex()})
+        self._link.write(data)
+
+    def _put(self, entry: dict[str, Any]) -> None:
+        assert self._file is not None
+        self._file.write(json.dumps(entry) + "\n")
+
+
+class ReplayLink:
+    """Answers as the recording did. The n-th hello begins the recording's n-th session."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the recording. Raises DeviceError when it is none."""
+        self.name = str(path)
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            head, *entries = [json.loads(line) for line in lines]
+            if head["recording"] != _VERSION:
+                raise ValueError(f"version {head['recording']}, not {_VERSION}")
+            self.where: Where = cast(Where, head["where"])
+            self.instructions_per_tick: int | None = head["instructions_per_tick"]
+            self._sessions = _sessions(entries)
+        except OSError as err:
+            raise DeviceError(err.strerror or str(err), where=self.name) from err
+        except (ValueError, KeyError, TypeError) as err:
+            raise DeviceError(f"not a whole recording ({err})", where=self.name, hint="Record it again") from err
+        self._at = -1
+        self._decoder = frames.Decoder()
+        self._out = b""
+        self._missing = ""
+
+    def open(self) -> None:
+        """From its beginning."""
+        self._at = -1
+        self._out, self._missing = b"", ""
+        self._decoder = frames.Decoder()
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def read(self, timeout_s: float) -> bytes:
+        """What was recorded for what was written; LinkEndedError when nothing was."""
+        data, self._out = self._out, b""
+        if not data:
+            raise LinkEndedError(self._missing or "the recording ends here")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Take requests, and have their answers ready."""
+        for event in self._decoder.feed(data):
+            request = Message.parse(event.body) if isinstance(event, frames.Frame) else None
+            if request is not None:
+                self._out += self._answer(request)
+
+    def _answer(self, request: Message) -> bytes:
+        self._at += request.kind == Kind.HELLO
+        answers = self._sessions[self._at] if 0 <= self._at < len(self._sessions) else {}
+        found = answers.get((request.kind, request.seq, request.payload))
+        if found is None:
+            name = Kind(request.kind).name.lower()
+            self._missing = f"the recording has no answer to this {name}: it is of other inputs or calls"
+            return b""
+        text, answer = found
+        again = Message(answer.kind, answer.status, answer.seq, request.session, answer.payload)
+        return text + frames.encode(again.to_bytes())
+
+
+def _sessions(entries: Iterable[dict[str, str]]) -> list[dict[_Key, tuple[bytes, Message]]]:
+    """For each session, the text before and the answer to each request."""
+    ways = {"to": frames.Decoder(), "from": frames.Decoder()}
+    order: list[int] = []
+    asked: dict[int, dict[tuple[int, int], _Key]] = {}
+    answers: dict[int, dict[_Key, tuple[bytes, Message]]] = {}
+    text = b""
+    for entry in entries:
+        ((way, data),) = entry.items()
+        for event in ways[way].feed(bytes.fromhex(data)):
+            if isinstance(event, frames.Text):
+                text += event.data if way == "from" else b""
+                continue
+            message = Message.parse(event.body) if isinstance(event, frames.Frame) else None
+            if message is None:
+                continue
+            if way == "to":
+                if message.session not in asked:
+                    order.append(message.session)
+                    asked[message.session], answers[message.session] = {}, {}
+                key = (message.kind, message.seq, message.payload)
+                asked[message.session][message.kind, message.seq] = key
+            elif message.session in asked and message.kind & ANSWER:
+                found = asked[message.session].get((message.kind & ~ANSWER, message.seq))
+                if found is not None and found not in answers[message.session]:
+                    answers[message.session][found] = (text, message)
+                    text = b""
+    return [answers[session] for session in order]
