@@ -78,9 +78,15 @@ class DeviceSession:
         """See Session."""
         if model not in self.hello.models:
             raise self._unknown(model, self.hello.models)
+        before = self._model, self._hello, self._described
         self._model, self._hello, self._described = model, None, None
         self._channel.broken = True
-        self._recovering("selecting a model", lambda: None)
+        try:
+            self._recovering("selecting a model", lambda: None)
+        except BaseException:
+            self._model, self._hello, self._described = before
+            self._channel.broken = True
+            raise
 
     def invoke(self, inputs: Sequence[bytes]) -> Invocation:
         """See Session."""

@@ -80,11 +80,11 @@ class DamagedFrames:
 class HarmedLink:
     """A link whose bytes come to harm."""
 
+    where: Where
+
     def __init__(self, link: Link, *, to_device: Harm = unharmed, to_host: Harm = unharmed) -> None:
         self.name, self.where = link.name, link.where
         self._link, self._to_device, self._to_host = link, to_device, to_host
-
-    where: Where
 
     def open(self) -> None:
         """See Link."""
@@ -115,7 +115,7 @@ class PtyDevice:
         to_host: Harm = unharmed,
         before: bytes = b"",
     ) -> None:
-        """`before` comes before the device says anything."""
+        """`before` comes before any answer, as soon as a host has sent something: a port drops what came unheard."""
         self.port = str(folder / "tty")
         self.to_device, self.to_host = to_device, to_host
         self._argv = [str(program), *words]
@@ -129,7 +129,6 @@ class PtyDevice:
     def __enter__(self) -> PtyDevice:
         self._start()
         self.plug()
-        os.write(self._master, self._before)
         self._thread.start()
         return self
 
@@ -147,7 +146,7 @@ class PtyDevice:
             self._master, self._slave = pty.openpty()
             tty.setraw(self._slave)
             os.set_blocking(self._master, False)
-            os.symlink(os.ttyname(self._slave), self.port)
+            Path(self.port).symlink_to(os.ttyname(self._slave))
 
     def unplug(self) -> None:
         """Pull it; what is on its way is lost."""
@@ -191,6 +190,8 @@ class PtyDevice:
         if self._master in ready:
             try:
                 data = os.read(self._master, 4096)
+                os.write(self._master, self._before)
+                self._before = b""
                 os.write(self._child.stdin.fileno(), self.to_device(data))
                 self.sent += len(data)
             except OSError:
@@ -200,7 +201,7 @@ class PtyDevice:
             while data and self._master >= 0:
                 try:
                     data = data[os.write(self._master, data) :]
-                except BlockingIOError:
-                    time.sleep(0.001)
-                    break
+                except BlockingIOError:  # the host is slow
+                    if self._stop.wait(0.001):
+                        break
         return bool(ready)
