@@ -31,7 +31,8 @@ from tflm_zephyr.app import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.appfile import AppConfig, ModelConfig  # noqa: E402
 from tflm_zephyr.board import Board, load_board  # noqa: E402
 from tflm_zephyr.build import BuildRequest, build  # noqa: E402
-from tflm_zephyr.generate import Generated, generate, tflm_of  # noqa: E402
+from tflm_zephyr.commands.asked import boards_of, tflm_for  # noqa: E402
+from tflm_zephyr.generate import Generated, generate  # noqa: E402
 from tflm_zephyr.run.qemu_link import QemuLink  # noqa: E402
 from tflm_zephyr.size import Size, measure_app  # noqa: E402
 from tflm_zephyr.tail import SLACK_BYTES  # noqa: E402
@@ -77,10 +78,9 @@ def app_of(bench: Bench, files: dict[str, Path], library: str, app: Path) -> Gen
         ModelConfig(path, name=f"{name} {STOCK}", plan="online", overlap="off", order="model")
         for name, path in files.items()
     ]
-    workspace = bench.workspace
-    tflm = tflm_of(workspace.tflm_dir, workspace.tflm_revision, LIBRARIES, workspace.cmsis_nn_dir)
     config = AppConfig(tuple(models), name="arenas", boards=(BOARD,), kernels=library)
-    return generate(config, app, tflm, measured=False)
+    boards = boards_of(config, bench.workspace)
+    return generate(config, app, tflm_for(config, boards, bench.workspace), boards=boards, measured=False)
 
 
 def measured_rows(bench: Bench, files: dict[str, Path], library: str) -> list[Row]:
