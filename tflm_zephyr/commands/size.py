@@ -28,6 +28,9 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     app: Path = args.app
     load_manifest(app)
     config = appfile.load(app / appfile.NAME)
+    if config.shared_arena:
+        what = "the arena is shared by all models; only a model's own is measured"
+        raise AppError(what, where=str(app / appfile.NAME), hint="Measure with shared_arena: false; its estimate stays")
     workspace = find_workspace(args.workspace, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
