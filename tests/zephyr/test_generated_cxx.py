@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,13 @@ from tests.conftest import ROOT
 from tests.unit.small_models import dense, unary
 from tests.unit.test_generate import passing, variables, with_custom
 from tflm_zephyr.app import render
-from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.app_copies import write_copy
+from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.board import load_board
 from tflm_zephyr.generate import generate, tflm_of
+from tflm_zephyr.recording import recording_app
+from tflm_zephyr.size import measuring_app
+from tflm_zephyr.sources import INCLUDE_DIRS
 from tflm_zephyr.workspace import Workspace
 
 pytestmark = pytest.mark.zephyr
@@ -65,22 +71,52 @@ def sources(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> P
     for path, data in render(made.spec).items():
         (folder / "app" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "app" / path).write_bytes(data)
-    (folder / "app" / "include_dirs").write_text("\n".join(made.spec.tflm_include_dirs))
     return folder / "app"
 
 
-def test_models_and_port_compile(sources: Path, workspace: Workspace) -> None:
+def compile_cxx(app: Path, names: Sequence[Path], workspace: Workspace, idents: Sequence[str]) -> None:
     """All in one translation unit, as TFLM's headers are what takes the time."""
     assert workspace.tflm_dir is not None
+    (app / "all.cpp").write_text("".join(f'#include "{path}"\n' for path in names))
+    argv = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", "-I.."]
+    argv += ["-Isrc", f"-I{ROOT / 'tests' / 'fakes' / 'zephyr_include'}", "-DTF_LITE_STATIC_MEMORY"]
+    argv += [f"-DCONFIG_TFLM_APP_{ident.upper()}_ARENA_SIZE=4096" for ident in idents]
+    for name in INCLUDE_DIRS:
+        argv += ["-isystem", str(workspace.tflm_dir / name)]
+    done = subprocess.run([*argv, "all.cpp"], cwd=app, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_models_and_port_compile(sources: Path, workspace: Workspace) -> None:
     models = sorted(
         path for path in (sources / "src" / "models").glob("*.cpp") if not path.stem.endswith(("_data", "_golden"))
     )
     assert len(models) == len(MODELS)
-    (sources / "all.cpp").write_text("".join(f'#include "{path}"\n' for path in (*models, sources / "src/port.cpp")))
-    argv = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti", "-fsyntax-only", "-I.."]
-    argv += ["-Isrc", f"-I{ROOT / 'tests' / 'fakes' / 'zephyr_include'}", "-DTF_LITE_STATIC_MEMORY"]
-    argv += [f"-DCONFIG_TFLM_APP_{path.stem.upper()}_ARENA_SIZE=4096" for path in models]
-    for name in (sources / "include_dirs").read_text().splitlines():
-        argv += ["-isystem", str(workspace.tflm_dir / name)]
-    done = subprocess.run([*argv, "all.cpp"], cwd=sources, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    compile_cxx(sources, (*models, sources / "src/port.cpp"), workspace, [path.stem for path in models])
+
+
+BOARD = load_board("mps2/an385")
+
+
+@pytest.mark.parametrize("variant", ["measured", "recorded", "static", "preallocated"])
+def test_what_only_some_apps_have_compiles(tmp_path: Path, workspace: Workspace, variant: str) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    (tmp_path / "dense.tflite").write_bytes(dense())
+    own = (PreallocatedConfig(0, "frame", ".dma", 32), PreallocatedConfig(2)) if variant == "preallocated" else ()
+    config = AppConfig(
+        (ModelConfig(tmp_path / "dense.tflite", preallocated=own),),
+        boards=(BOARD.name,),
+        kernels="reference",
+        planner="static" if variant in ("static", "preallocated") else "tflm",
+    )
+    tflm = tflm_of(workspace.tflm_dir, workspace.tflm_revision, ["reference"])
+    app = tmp_path / "app"
+    spec = generate(config, app, tflm, golden=False).spec
+    if variant == "measured":
+        spec = measuring_app(spec, BOARD, app, app)
+    elif variant == "recorded":
+        spec = recording_app(spec, BOARD, app, app)
+    write_copy(app, spec)
+    names = [app / "src/models/dense.cpp", *([app / "src/measure.cpp"] if variant == "measured" else [])]
+    compile_cxx(app, names, workspace, ["dense"])
