@@ -165,6 +165,9 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
+    parser.add_argument(
+        "--host-link", action="store_true", default=None, help="answer a host over the serial port, not test itself"
+    )
 
 
 def _plan(commands: _Commands) -> None:

@@ -30,7 +30,10 @@ def config_of(args: argparse.Namespace) -> AppConfig:
             hint = "Name a .tflite file, or an app file with --app"
             raise AppError("no model", where=args.tflm_command, hint=hint)
         config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
-    given = {name: getattr(args, name, None) for name in ("name", "kernels", "tflm", "debug", "model_data", "planner")}
+    given = {
+        name: getattr(args, name, None)
+        for name in ("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link")
+    }
     given["boards"] = tuple(args.board) if args.board else None
     per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "runs")}
     inputs = getattr(args, "inputs", None)
