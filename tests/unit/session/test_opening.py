@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a session is opened on, and what is told when there is nothing to open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.link.toy import BYTES, expected
+from tests.fakes.link.wire import PtyDevice
+from tests.unit.small_models import dense
+from tflm_zephyr.app import render
+from tflm_zephyr.app_files import write
+from tflm_zephyr.appfile import AppConfig, ModelConfig
+from tflm_zephyr.errors import AppError, BoardError, DeviceError, ToolError
+from tflm_zephyr.generate import generate, tflm_of
+from tflm_zephyr.session.opening import open_session
+from tflm_zephyr.session.target import Target
+
+
+def test_a_port_is_opened(program: Path, tmp_path: Path) -> None:
+    with PtyDevice(program, tmp_path) as device, open_session(Target(port=device.port, model="toy")) as session:
+        assert session.hello.link == device.port
+        assert session.invoke([bytes(BYTES)]).outputs[0] == expected(bytes(BYTES))
+
+
+def test_just_one_thing_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match="nothing to open"):
+        open_session(Target())
+    with pytest.raises(DeviceError, match="elf and recording at once to open"):
+        open_session(Target(elf=tmp_path, recording=tmp_path))
+
+
+def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for target, kind, said in (
+        (Target(app=tmp_path), AppError, "not an app that tflm-zephyr generated"),
+        (Target(elf=tmp_path / "x.elf"), BoardError, "no board is named"),
+        (Target(elf=tmp_path / "x.elf", board="nrf9160dk/nrf9160"), BoardError, "QEMU does not emulate this board"),
+        (Target(elf=tmp_path / "x.elf", board="mps2/an385"), DeviceError, "no such ELF file"),
+        (Target(port=str(tmp_path / "tty")), DeviceError, "no such serial port"),
+    ):
+        with pytest.raises(kind, match=said):
+            open_session(target)
+    monkeypatch.setattr("tflm_zephyr.session.opening.find_ports", lambda: ())
+    with pytest.raises(ToolError, match="no board found on USB"):
+        open_session(Target(port="auto"))
+
+
+def test_an_app_without_the_link_is_told(tmp_path: Path) -> None:
+    model = tmp_path / "dense.tflite"
+    model.write_bytes(dense())
+    for host_link, said in ((False, "this app has no host link"), (True, "no such ELF file")):
+        app = tmp_path / f"app{host_link}"
+        config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), host_link=host_link)
+        made = generate(config, app, tflm_of(None), golden=False)
+        write(app, render(made.spec), made.manifest)
+        with pytest.raises(ToolError, match=said):
+            open_session(Target(app=app))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded sessions, and what answers from them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.link.toy import BYTES, ToyLink, expected
+from tests.fakes.link.wire import HarmedLink, Noise
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.session.device_session import DeviceSession
+from tflm_zephyr.session.opening import open_session
+from tflm_zephyr.session.recording import RecordingLink
+from tflm_zephyr.session.target import Target
+
+IMAGES = [random.Random(seed).randbytes(BYTES) for seed in range(3)]
+
+
+def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    heard: list[str] = []
+    link = HarmedLink(ToyLink(program, "text"), to_device=Noise(1, flip=2e-4), to_host=Noise(2, drop=2e-4))
+    session = DeviceSession(RecordingLink(link, path, None), model="toy", on_text=heard.append)
+    session.open()
+    with session:
+        wanted = [session.invoke([image]) for image in IMAGES]
+        captured, profile = session.capture([IMAGES[0]]), session.profile([IMAGES[0]], 2)
+    before = path.read_bytes()
+    again: list[str] = []
+    for _ in range(2):
+        again.clear()
+        with open_session(Target(recording=path, model="toy"), on_text=again.append) as replayed:
+            assert [replayed.invoke([image]) for image in IMAGES] == wanted
+            assert replayed.capture([IMAGES[0]]) == captured
+            assert replayed.profile([IMAGES[0]], 2) == profile
+            assert replayed.hello.where == "serial"
+            with pytest.raises(DeviceError, match="the recording has no answer to this write: it is of other inputs"):
+                replayed.invoke([bytes(BYTES)])
+    assert wanted[0].outputs[0] == expected(IMAGES[0])
+    assert again == heard[: len(again)]
+    assert len(again) >= 4  # a line may have been hit
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not a whole recording"),
+        ("{", "not a whole recording"),
+        ('{"recording": 2, "where": "qemu"}', "version 2, not 1"),
+        ("[]", "not a whole recording"),
+        (json.dumps({"recording": 1, "link": "x", "where": "qemu", "instructions_per_tick": 40}), "the recording"),
+    ],
+)
+def test_what_is_no_recording_is_told(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+    with pytest.raises(DeviceError, match=said):
+        open_session(Target(recording=path))
+
+
+def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match=r"none.jsonl: No such file or directory"):
+        open_session(Target(recording=tmp_path / "none.jsonl"))
