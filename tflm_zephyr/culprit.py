@@ -31,7 +31,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Overwritten:
-    """The plan puts `tensor`, which `writer` writes, over `victim`, which is still to be read."""
+    """The plan puts `tensor`, which `writer` writes, over `victim`, which is read after that or meanwhile."""
 
     victim: Tensor
     tensor: Tensor
@@ -42,8 +42,8 @@ class Overwritten:
 class Culprit:
     """`operator`'s output `tensor` is the first that differs; `given` are its inputs in the reference.
 
-    On the device its inputs were the same as each was made. `overwritten` are those that the app's plan then let
-    another operator write over.
+    On the device its inputs were the same as each was made. `overwritten`: what the app's plan lets be written over
+    them from then on, by the operator itself as well, which is sound where its kernel reads ahead of what it writes.
     """
 
     operator: Operator
@@ -114,7 +114,7 @@ def _given(model: Model, index: int, reference: dict[int, bytes]) -> Given:
 
 
 def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
-    """The inputs of `operator` over which the file's plan puts what is written after them and before it."""
+    """The inputs of `operator` over which the file's plan puts what is written after them, up to its own outputs."""
     offsets, main = planned.offline_plan, planned.main
     if offsets is None:
         return ()
@@ -124,7 +124,7 @@ def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
         if index < 0 or victim.is_constant or offsets[index] < 0:
             continue
         made = next((op.index for op in main.operators if index in op.outputs), -1)
-        for writer in main.operators[made + 1 : operator.index]:
+        for writer in main.operators[made + 1 : operator.index + 1]:
             for other in writer.outputs:
                 if other != index and _overlap(offsets, victim, main.tensors[other]):
                     found.append(Overwritten(victim, main.tensors[other], writer))

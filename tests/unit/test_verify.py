@@ -127,6 +127,8 @@ def test_a_plan_that_lets_inputs_be_written_over_is_read() -> None:
     assert overwritten(good, last) == () and overwritten(parsed, last) == ()
     (found,) = overwritten(bad, last)
     assert (found.victim.index, found.tensor.index, found.writer.index) == (1, 2, 1)
+    own = parse_model(with_offline_plan(parsed, (0, 16, 32, 40)))
+    assert [(o.victim.index, o.tensor.index, o.writer.index) for o in overwritten(own, last)] == [(2, 3, 2)]
 
 
 @pytest.fixture

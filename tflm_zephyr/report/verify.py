@@ -55,7 +55,7 @@ def _culprit(culprit: Culprit) -> list[str]:
     lines += [f"      {_where(given.tensor)}, {given.source}{_span(given)}" for given in culprit.given]
     for entry in culprit.overwritten:
         lines.append(
-            f"    THE PLAN lets {entry.writer.label} write its output {entry.tensor.label} over {entry.victim.label}"
+            f"    the plan puts {entry.tensor.label}, which {entry.writer.label} writes, over {entry.victim.label}"
         )
     return lines
 
