@@ -8,15 +8,18 @@ planner around the rest (tensorflow/lite/micro/micro_allocator.cc and micro_allo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.graph import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
+from tflm_zephyr.overlap_offers import offered_overlaps
+from tflm_zephyr.overlap_safety import OverlapSafety
+from tflm_zephyr.plan.check import WhyUnsafe
 from tflm_zephyr.plan.greedy import greedy
-from tflm_zephyr.plan.problem import Buffer, Problem
+from tflm_zephyr.plan.problem import Buffer, Overlap, Problem
 
 ALIGNMENT = 16
 """Of TFLM's arena, offsets and sizes: MicroArenaBufferAlignment()."""
@@ -29,7 +32,8 @@ class Requests:
     """Tensors (variables among them when they are to have offsets), then scratch buffers.
 
     `told` are the lifespans that TFLM goes by, `wanted` those that must hold. `online` marks what TFLM must
-    place itself, `rows` gives each tensor's row in the metadata, None for scratch.
+    place itself, `rows` gives each tensor's row in the metadata, None for scratch. `overlaps` are those of tensors,
+    by index; `why_unsafe` is the checker's own word on them.
     """
 
     names: tuple[str, ...]
@@ -40,6 +44,8 @@ class Requests:
     rows: tuple[int | None, ...]
     alignment: int
     where: str
+    overlaps: tuple[Overlap, ...]
+    why_unsafe: WhyUnsafe
 
     def problem(self, lifespans: Sequence[Lifespan], offsets: Sequence[int | None] | None = None) -> Problem:
         """The packing problem, with some buffers fixed when `offsets` are given."""
@@ -49,6 +55,10 @@ class Requests:
             for name, lifespan, size, offset in zip(self.names, lifespans, self.sizes, offsets, strict=True)
         )
         return Problem(tuple(buffers), self.alignment, self.where)
+
+    def whole(self) -> Problem:
+        """All that has to be placed, with the lifespans that must hold and all that may overlap."""
+        return replace(self.problem(self.wanted), overlaps=self.overlaps)
 
     def play(self, offsets: Sequence[int | None]) -> tuple[int, ...]:
         """Where TFLM puts everything, given offsets for some."""
@@ -64,11 +74,20 @@ class Requests:
 
 
 def requests_of(
-    model: Model, library: KernelLibrary, graph: Graph, *, plan_variables: bool = False, alignment: int = ALIGNMENT
+    model: Model,
+    library: KernelLibrary,
+    graph: Graph,
+    *,
+    plan_variables: bool = False,
+    alignment: int = ALIGNMENT,
+    overlap: Sequence[KernelLibrary] = (),
+    kept: Collection[int] = (),
 ) -> Requests:
     """Everything that TFLM's planner is asked to place, in its order (CreatePlan: tensors, then scratch).
 
-    `graph` says which lifespans must hold. PlanError for variables with offsets where TFLM cannot take them.
+    `graph` says which lifespans must hold. `overlap`: the kernel libraries that must all allow an overlap, `kept` the
+    tensors of the main subgraph that nothing may overlap. PlanError for variables with offsets where TFLM cannot take
+    them.
     """
     if plan_variables and len(model.subgraphs) > 1 and graph.variables:
         raise PlanError(
@@ -90,15 +109,21 @@ def requests_of(
     reserved = {t.tensor for t in graph.variables if t.subgraph > 0}
     entries: list[PlannedTensor | PlannedScratch] = [*tensors, *graph.scratch]
     rows = [first_row[t.subgraph] + t.tensor for t in tensors]
+    online = tuple(row in reserved for row in rows) + (True,) * len(graph.scratch)
+    wanted = tuple(entry.lifespan for entry in entries)
+    keys = [(t.subgraph, t.tensor) for t in tensors]
+    places = {key: i for i, key in enumerate(keys) if not online[i]}
     return Requests(
         names=tuple(_name(entry) for entry in entries),
         sizes=tuple(entry.size_bytes for entry in entries),
         told=tuple(told[t.subgraph, t.tensor] for t in tensors) + tuple(s.lifespan for s in graph.scratch),
-        wanted=tuple(entry.lifespan for entry in entries),
-        online=tuple(row in reserved for row in rows) + (True,) * len(graph.scratch),
+        wanted=wanted,
+        online=online,
         rows=(*rows, *(None for _ in graph.scratch)),
         alignment=alignment,
         where=model.where,
+        overlaps=offered_overlaps(graph, overlap, places, wanted, kept),
+        why_unsafe=OverlapSafety(model, overlap, [*keys, *(None for _ in graph.scratch)], kept),
     )
 
 

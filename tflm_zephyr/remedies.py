@@ -14,9 +14,9 @@ from itertools import combinations
 
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board
+from tflm_zephyr.candidates import SEARCH_WORK
 from tflm_zephyr.kernel_choice import CMSIS_NN, REFERENCE
-from tflm_zephyr.memory import SEARCH_WORK, HeadPlan
-from tflm_zephyr.plan.problem import Buffer
+from tflm_zephyr.memory import HeadPlan
 from tflm_zephyr.plan.search import pack
 from tflm_zephyr.verdict import CLOSE, NO, YES, Use, Verdict
 
@@ -125,8 +125,8 @@ def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
         return None
     buffers = head.problem.buffers
     largest = max(ends, key=lambda place: buffers[place].size)
-    rest: tuple[Buffer, ...] = tuple(buffer for place, buffer in enumerate(buffers) if place != largest)
-    left = pack(replace(head.problem, buffers=rest), work=SEARCH_WORK).size_bytes if rest else 0
+    rest = [place for place in range(len(buffers)) if place != largest]
+    left = pack(head.problem.only(rest), work=SEARCH_WORK).size_bytes
     kind = "input" if head.graph.tensors[largest].tensor in main.inputs else "output"
     found = main.tensors[head.graph.tensors[largest].tensor]
     return OwnBuffer(name, f"{kind} {found.label}", buffers[largest].size, max(0, head.head_bytes - left))

@@ -46,7 +46,11 @@ class TensorOverlap:
 
 def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
     """The rules of a kernel library by operator key; what is not there allows no overlap."""
-    rules = {"cmsis_nn": overlap_cmsis_nn.table(library.core), "reference": overlap_reference.table()}[library.name]
+    rules: Mapping[str, Rule] = {}
+    if library.name == "cmsis_nn":
+        rules = overlap_cmsis_nn.table(library.core)
+    elif library.name == "reference":
+        rules = overlap_reference.table()
     return {key: rule for key, rule in rules.items() if library.knows(key)}
 
 

@@ -12,21 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.plan.sections import Sections
+from tflm_zephyr.plan.sections import Leads, Sections
 from tflm_zephyr.plan.valleys import Result, fit
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Buffers with lifespans (half-open) and sizes above 0 in any unit; `meets` has those that each one meets."""
+    """Buffers with lifespans (half-open) and sizes above 0 in any unit; `meets` has those that each one meets.
+
+    `leads`: see Sections. A buffer that is set aside makes no use of them.
+    """
 
     lower: Sequence[int]
     upper: Sequence[int]
     sizes: Sequence[int]
     meets: Sequence[Sequence[int]]
+    leads: Leads = ()
 
 
-def pieces(lower: Sequence[int], upper: Sequence[int], sizes: Sequence[int], most: int) -> Pieces | None:
+def pieces(
+    lower: Sequence[int], upper: Sequence[int], sizes: Sequence[int], most: int, leads: Leads = ()
+) -> Pieces | None:
     """None when more than `most` pairs of buffers meet."""
     meets: list[list[int]] = [[] for _ in sizes]
     alive: list[int] = []
@@ -40,7 +46,7 @@ def pieces(lower: Sequence[int], upper: Sequence[int], sizes: Sequence[int], mos
         for other in alive:
             meets[other].append(buffer)
         alive.append(buffer)
-    return Pieces(lower, upper, sizes, meets)
+    return Pieces(lower, upper, sizes, meets, leads)
 
 
 def fit_reduced(all_pieces: Pieces, capacity: int, max_work: int) -> Result:
@@ -48,9 +54,16 @@ def fit_reduced(all_pieces: Pieces, capacity: int, max_work: int) -> Result:
     offsets = [-1] * len(all_pieces.sizes)
     hard, easy = _divided(all_pieces, capacity)
     work = 0
+    leads_of: dict[int, list[tuple[int, int]]] = {}
+    for source, output, lead in all_pieces.leads:
+        leads_of.setdefault(output, []).append((source, lead))
     for group in _groups(all_pieces, hard):
-        columns = ([column[i] for i in group] for column in (all_pieces.lower, all_pieces.upper, all_pieces.sizes))
-        result = fit(Sections(*columns), capacity, max_work - work)
+        lower, upper, sizes = (
+            [column[i] for i in group] for column in (all_pieces.lower, all_pieces.upper, all_pieces.sizes)
+        )
+        place = {buffer: k for k, buffer in enumerate(group)}
+        leads = [(place[i], place[o], lead) for o in group for i, lead in leads_of.get(o, ()) if i in place]
+        result = fit(Sections(lower, upper, sizes, leads), capacity, max_work - work)
         work += result.work
         if result.offsets is None:
             return Result(None, result.proven, work)

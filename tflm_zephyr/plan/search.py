@@ -3,6 +3,9 @@
 
 First TFLM's rule, then first fit in other orders; where that does not reach the lower bound, searches for a
 packing within a given size, short ones first. No clock decides: all ends when its budget of work is spent.
+
+Where outputs may overlap inputs this is done twice: first with all that can be in place as one buffer, which leaves
+the least to decide, then with every buffer for itself.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from dataclasses import replace
 from itertools import islice
 
 from tflm_zephyr.plan.greedy import first_fit, greedy
-from tflm_zephyr.plan.problem import Plan, Problem, lower_bound
+from tflm_zephyr.plan.overlapping import merged_in_place, overlapping_first_fit
+from tflm_zephyr.plan.problem import Overlap, Plan, Problem, lower_bound
 from tflm_zephyr.plan.reduce import fit_reduced, pieces
 
 _Key = Callable[[int], tuple[int, ...]]
@@ -35,8 +39,20 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
     what `greedy` makes of the problem, where that has been computed already.
     """
     bound = lower_bound(problem)
+    best = replace(known or greedy(problem), problem=problem, proven_bytes=bound)
     goal = max(bound, capacity or 0)
-    best = replace(known or greedy(problem), proven_bytes=bound)
+    merged = merged_in_place(problem)
+    if merged is not None and best.size_bytes > goal:
+        found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work)
+        if found.size_bytes < best.size_bytes:
+            best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
+        if len(problem.buffers) > _MANY_BUFFERS:
+            return best
+    return _packed(best, goal, work)
+
+
+def _packed(best: Plan, goal: int, work: int) -> Plan:
+    problem = best.problem
     orders = _orders(problem)
     if len(problem.buffers) <= _MANY_BUFFERS:
         best = _ordered(best, orders, goal)
@@ -47,8 +63,16 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
 
 def _ordered(best: Plan, orders: Iterator[list[int]], goal: int) -> Plan:
     """First fit in these orders, as long as none reaches the goal."""
+    problem, meets = best.problem, None
+    if problem.overlaps and best.size_bytes > goal:
+        buffers = problem.buffers
+        met = pieces([b.lower for b in buffers], [b.upper for b in buffers], problem.sizes, _MOST_PAIRS)
+        meets = None if met is None else met.meets
     while best.size_bytes > goal and (order := next(orders, None)) is not None:
-        plan = first_fit(best.problem, order, "packed")
+        if meets is None:
+            plan = first_fit(problem, order, "packed")
+        else:
+            plan = overlapping_first_fit(problem, meets, order, "packed")
         if plan.size_bytes < best.size_bytes:
             best = replace(plan, proven_bytes=best.proven_bytes)
     return best
@@ -68,6 +92,14 @@ def _orders(problem: Problem) -> Iterator[list[int]]:
     return (sorted(free, key=key) for key in keys)
 
 
+def _is_searched(problem: Problem, overlap: Overlap) -> bool:
+    """Whether the search knows all that the overlap allows: neither equal offsets below the lead, nor an output that
+    starts above its input."""
+    lead = problem.leads.get((overlap.input, overlap.output))
+    above = overlap.distance is not None and overlap.distance <= -problem.alignment
+    return not above and (lead == 0 or not overlap.in_place)
+
+
 class _Search:
     """Searches for ever smaller plans, between a size that is proven impossible and the best one.
 
@@ -80,11 +112,18 @@ class _Search:
         self.indices = [i for i, size in enumerate(problem.sizes) if size > 0]
         buffers = [problem.buffers[i] for i in self.indices]
         sizes = [problem.sizes[i] for i in self.indices]
-        self.unit = math.gcd(*sizes)
+        self.unit = math.gcd(*sizes, *problem.leads.values())
+        place = {i: k for k, i in enumerate(self.indices)}
+        leads = [(place[i], place[o], lead // self.unit) for (i, o), lead in problem.leads.items()]
         self.pieces = pieces(
-            [b.lower for b in buffers], [b.upper for b in buffers], [size // self.unit for size in sizes], _MOST_PAIRS
+            [b.lower for b in buffers],
+            [b.upper for b in buffers],
+            [size // self.unit for size in sizes],
+            _MOST_PAIRS,
+            leads,
         )
         self.best, self.budget = best, work
+        self.proves = all(_is_searched(problem, overlap) for overlap in problem.overlaps)
         self.goal = self._units(goal)
 
     def run(self) -> Plan:
@@ -119,6 +158,7 @@ class _Search:
         self.budget -= result.work
         if result.proven:
             self.goal = max(self.goal, capacity + 1)
+        if result.proven and self.proves:
             self.best = replace(self.best, proven_bytes=max(self.best.proven_bytes, (capacity + 1) * self.unit))
         if result.offsets is None:
             return False

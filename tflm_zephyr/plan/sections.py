@@ -8,15 +8,18 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+Leads = Sequence[tuple[int, int, int]]
+"""(input, output, lead): the input may lie over the output from `lead` above its start on; less than its size."""
+
 
 class Sections:
     """Buffers by the sections they are alive in: the maximal sets of buffers alive together, in time's order.
 
-    Every buffer is alive in consecutive sections, and two meet if and only if they share a section. Sizes are
-    above 0, in any unit.
+    Every buffer is alive in consecutive sections, and two meet if and only if they share a section; those of a lead
+    share one alone. Sizes are above 0, in any unit.
     """
 
-    def __init__(self, lower: Sequence[int], upper: Sequence[int], sizes: Sequence[int]) -> None:
+    def __init__(self, lower: Sequence[int], upper: Sequence[int], sizes: Sequence[int], leads: Leads = ()) -> None:
         starts = _section_starts(lower, upper)
         self.sizes = list(sizes)
         self.spans = _spans(lower, upper, starts)
@@ -32,6 +35,19 @@ class Sections:
             for buffer, (start, end) in enumerate(self.spans)
         ]
         self.orders = self._orders(lower, upper)
+        # What overlaps: leads by output and input, outputs that may start where an input does, the least that a
+        # buffer raises another one by, and the pairs of each section with the most that they can share.
+        self.leads: list[dict[int, int]] = [{} for _ in sizes]
+        self.outputs_at: list[list[int]] = [[] for _ in sizes]
+        self.least_rise = list(sizes)
+        self.pairs: list[list[tuple[int, int, int]]] = [[] for _ in starts]
+        for source, result, lead in leads:
+            self.leads[result][source] = lead
+            if lead == 0:
+                self.outputs_at[source].append(result)
+            self.least_rise[result] = min(self.least_rise[result], lead)
+            shared = min(sizes[source], sizes[result] - lead)
+            self.pairs[self.spans[result][0]].append((source, result, shared))
 
     def _orders(self, lower: Sequence[int], upper: Sequence[int]) -> list[list[float]]:
         """Ways to prefer one buffer over another, as a rank for each of them: the highest is placed first."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from tflm_zephyr.plan.problem import most_saved
 from tflm_zephyr.plan.sections import Sections
 
 
@@ -13,8 +14,12 @@ class Skyline:
     """Each buffer's lowest offset left, and for each section its floor, slack and sorted keys.
 
     A section's floor is the lowest of its unplaced buffers' offsets. Its need is the height of those buffers
-    stacked by their offsets; its slack is what the capacity leaves above the floor and all their sizes. `work`
-    counts looks at a buffer in a section, and about as much time for everything else.
+    stacked by their offsets, less what they can share at most; its slack is what the capacity leaves above the floor
+    and all their sizes, less the same. `work` counts looks at a buffer in a section, and about as much time for
+    everything else.
+
+    An input that may lie over an output is raised by its lead alone when the output is placed. The other way round
+    the output is raised above the whole input: below it, it would have been placed before.
 
     A buffer's key has, from the lowest bits, its size, whether nothing placed is right below it (it cannot stay
     there, then), and its lowest offset, so that sorted keys are a section's buffers from the floor up.
@@ -53,9 +58,16 @@ class Skyline:
         floating = top + (2 << self.flag_at)  # above all keys of this offset
         changed = spans[buffer]
         self.work += len(self.sections.meets[buffer])
+        leads = self.sections.leads[buffer]
         for other in self.sections.meets[buffer]:
             key = keys[other]
-            if key < floating:
+            if other in leads:
+                above = (offset + leads[other]) << offset_at
+                if key < above + (2 << self.flag_at) and key != above + sizes[other]:
+                    trail.append((other, key))
+                    keys[other] = above + sizes[other]
+                    changed |= spans[other]
+            elif key < floating:
                 raised = top + sizes[other]
                 if raised != key:
                     trail.append((other, key))
@@ -71,13 +83,14 @@ class Skyline:
         rests = []
         for buffer in buffers:
             tops = (
-                (keys[other] >> offset_at) + sizes[other]
+                (keys[other] >> offset_at) + self.sections.leads[other].get(buffer, sizes[other])
                 for other in self.sections.meets[buffer]
                 if other not in buffers
             )
             rests.append(min(tops, default=beyond))
         # The lowest of them lies on one of the others that they meet, the rest on that one or on such as well.
-        stacked = min(rest + sizes[buffer] for rest, buffer in zip(rests, buffers, strict=True))
+        least = self.sections.least_rise
+        stacked = min(rest + least[buffer] for rest, buffer in zip(rests, buffers, strict=True))
         changed = 0
         for buffer, rest in zip(buffers, rests, strict=True):
             offset = max(min(rest, stacked), (keys[buffer] >> offset_at) + 1)
@@ -91,7 +104,7 @@ class Skyline:
     def update(self, changed: int) -> bool:
         """Floors and slacks of the sections in the bits of `changed`; False when one needs too much."""
         keys, members, offset_at, size_mask = self.keys, self.sections.members, self.offset_at, self._size_mask
-        placed, capacity, trail = self._placed, self.capacity, self.trail
+        placed, capacity, trail, pairs = self._placed, self.capacity, self.trail, self.sections.pairs
         while changed:
             section = (changed & -changed).bit_length() - 1
             changed &= changed - 1
@@ -109,10 +122,18 @@ class Skyline:
                     idle += offset - need
                     need = offset
                 need += key & size_mask
+            if pairs[section]:
+                need -= self._shared(section)
             if need > capacity >= floor:
                 return False
             self.floors[section], self.slacks[section] = floor, capacity - need + idle
         return True
+
+    def _shared(self, section: int) -> int:
+        """No less than the section's unplaced buffers can share."""
+        unplaced = self.unplaced
+        free = [pair for pair in self.sections.pairs[section] if unplaced >> pair[0] & unplaced >> pair[1] & 1]
+        return most_saved(free, self.sections.sizes) if free else 0
 
     def undo(self, mark: int) -> None:
         """Back to where the trail had the length `mark`."""

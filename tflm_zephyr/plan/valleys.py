@@ -12,7 +12,9 @@ first. A single one is no choice at all, and what follows from it leaves fewer f
 A section's need, the height of its unplaced buffers stacked by their lowest offsets, must stay within the
 capacity. Spans of time that no unplaced buffer joins are searched one after the other; where one has no packing,
 the search goes back to the decision that cut it off, past all of those in the others. What was searched in vain
-is remembered. After some decisions the search starts over with another order of trying, since no decision makes
+is remembered. Where an input may start at the very place of its output, the one lies on the other at the same height:
+such an output can start on the floor together with a buffer of the section, though it is not alive there itself.
+After some decisions the search starts over with another order of trying, since no decision makes
 good an early one that was wrong.
 """
 
@@ -113,18 +115,18 @@ class _Agenda(NamedTuple):
 class _Decision:
     """Buffers still to try at a floor, then none of all of them; `mark` is the length of the trail before it.
 
-    `placed` is the buffer that is being tried.
+    What is tried are buffers to be placed one after the other, mostly a single one; `placed` is what is tried now.
     """
 
     part: _Part
     parent: int
     rest: _Agenda | None
     mark: int
-    untried: Iterator[int]
+    untried: Iterator[list[int]]
     starting: list[int]
     may_rise: bool
     state: bytes | None
-    placed: int | None = None
+    placed: list[int] | None = None
 
 
 class _Search:
@@ -153,12 +155,12 @@ class _Search:
                 agenda = self._queue(settled.buffers, parent, rest)
                 continue
             if settled is not None:
-                section, starting = settled
+                section, starting, options = settled
                 state = sky.digest(part.buffers) if len(part.buffers) <= _REMEMBERED else None
                 if state not in self.failed:
-                    starting.sort(key=way.order.__getitem__, reverse=True)
+                    options.sort(key=lambda option: way.order[option[-1]], reverse=True)
                     may_rise = sky.slacks[section] > 0
-                    decision = _Decision(part, parent, rest, len(sky.trail), iter(starting), starting, may_rise, state)
+                    decision = _Decision(part, parent, rest, len(sky.trail), iter(options), starting, may_rise, state)
                     taken.append(decision)
                     parent = len(taken) - 1
                     decisions -= 1
@@ -184,9 +186,9 @@ class _Search:
             del taken[at + 1 :]
             decision = taken[at]
             sky.undo(decision.mark)
-            decision.placed = buffer = next(decision.untried, None)
-            if buffer is not None:
-                if sky.place(buffer):
+            decision.placed = option = next(decision.untried, None)
+            if option is not None:
+                if all(map(sky.place, option)):
                     return at
             elif decision.may_rise:
                 decision.may_rise = False
@@ -216,9 +218,10 @@ class _Search:
             rest = _Agenda(part, parent, rest)
         return rest
 
-    def _settle(self, part: _Part, way: _Way) -> tuple[int, list[int]] | _Part | None:
-        """Do all that is forced in a part. None when it has no packing, else the section to decide on and the
-        buffers that may start at its floor; or the part itself, when it may have come apart or is done."""
+    def _settle(self, part: _Part, way: _Way) -> tuple[int, list[int], list[list[int]]] | _Part | None:
+        """Do all that is forced in a part. None when it has no packing, else the section to decide on, the buffers
+        that may start at its floor, and what to place so that one does; or the part itself, when it may have come
+        apart or is done."""
         sky = self.sky
         keys, flag_at = sky.keys, sky.flag_at
         while True:
@@ -226,23 +229,38 @@ class _Search:
             lowest = 2 * sky.floors[section]
             group = self.sections.members[section]
             floating = [buffer for buffer in group if keys[buffer] >> flag_at == lowest + 1]
-            if not all(sky.rise([buffer]) for buffer in floating):
+            lying = [buffer for buffer in floating if any(self._chains(buffer, lowest))]
+            if not all(sky.rise([buffer]) for buffer in floating if buffer not in lying):
                 return None
-            if floating:
+            if len(floating) > len(lying):
                 continue
-            starting = [buffer for buffer in group if keys[buffer] >> flag_at == lowest]
-            if len(starting) > 1:
-                return section, starting
+            starting = [buffer for buffer in group if keys[buffer] >> flag_at == lowest] + lying
+            options = [chain for buffer in starting for chain in self._chains(buffer, lowest, starting)]
+            if len(options) > 1:
+                return section, starting, options
             if sky.slacks[section] > 0:
                 mark = len(sky.trail)
                 possible = sky.rise(starting)
                 sky.undo(mark)
                 if possible:
-                    return section, starting
-            if not sky.place(starting[0]):
+                    return section, starting, options
+            if not options or not all(map(sky.place, options[0])):
                 return None
-            if self._separates(starting[0]):
+            if self._separates(options[0]):
                 return part
+
+    def _chains(self, buffer: int, lowest: int, starting: Sequence[int] = ()) -> Iterator[list[int]]:
+        """The buffer as the last of those to place so that it starts at its key's place, `lowest` >> 1: alone unless
+        it floats there, or after outputs that start there as well; not those of `starting`, placed for themselves."""
+        sky, outputs_at = self.sky, self.sections.outputs_at
+        chains = [[buffer]]
+        while chains:
+            chain = chains.pop()
+            if sky.keys[chain[0]] >> sky.flag_at == lowest:
+                yield chain
+            for output in outputs_at[chain[0]]:
+                if sky.keys[output] >> sky.offset_at == lowest >> 1 and output not in starting:
+                    chains.append([output, *chain])
 
     def _narrowest(self, part: _Part, way: _Way) -> int:
         """The section of a valley with the fewest possibilities for its floor, weighted; the first of equal ones.
@@ -283,9 +301,12 @@ class _Search:
             left = floor
         return narrowest
 
-    def _separates(self, buffer: int) -> bool:
-        """Whether nothing unplaced is left in a section of the placed buffer's life, or across a border in it."""
-        start, end = self.sections.spans[buffer]
+    def _separates(self, placed: list[int]) -> bool:
+        """Whether nothing unplaced is left in a section of a placed buffer's life, or across a border in it."""
         unplaced = self.sky.unplaced
-        left = [unplaced & bits for bits in self.sections.member_bits[start:end]]
-        return not all(left) or not all(one & other for one, other in pairwise(left))
+        for buffer in placed:
+            start, end = self.sections.spans[buffer]
+            left = [unplaced & bits for bits in self.sections.member_bits[start:end]]
+            if not all(left) or not all(one & other for one, other in pairwise(left)):
+                return True
+        return False
