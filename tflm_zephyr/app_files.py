@@ -26,7 +26,8 @@ class AppManifest:
     """What an app was generated for, and its files' SHA-256 by path.
 
     `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
-    `scales` to its outputs' [scale, zero point], null for an output that is not quantised.
+    `scales` to its outputs' [scale, zero point], null for an output that is not quantised. `overlap` has the revisions
+    of the kernels that the plans' overlaps were made for, by name; empty where nothing overlaps.
     """
 
     generator: str
@@ -38,6 +39,7 @@ class AppManifest:
     models: Mapping[str, str]
     scales: Mapping[str, list[tuple[float, int] | None]]
     files: Mapping[str, str] = field(default_factory=dict)
+    overlap: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def load_manifest(app: Path) -> AppManifest:
         raw = json.loads(path.read_text(encoding="utf-8"))
         manifest = AppManifest(**{**raw, "boards": tuple(raw["boards"])})
         texts = (manifest.generator, manifest.name, manifest.zephyr_version, manifest.tflm_revision, manifest.kernels)
-        for text in (*texts, *manifest.boards, *manifest.models.values(), *manifest.files.values()):
+        hashes = (*manifest.models.values(), *manifest.files.values(), *manifest.overlap.values())
+        for text in (*texts, *manifest.boards, *hashes):
             if not isinstance(text, str):
                 raise ValueError(f"{text!r} is no text")
         for name in manifest.files:

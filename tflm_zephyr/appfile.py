@@ -16,6 +16,7 @@ models:
     name: digits                   # default: the file's name
     arena: auto                    # or bytes
     plan: packed                   # or online: TFLM plans at start-up
+    plan_file: mine.json           # a plan of your own instead, as `tflm-zephyr plan --json` prints one
     overlap: auto                  # outputs over input that has been read, where the kernels allow it; or off
     order: auto                    # the operators' order with the smallest head; or model: as in the file
     inputs: test.npz               # golden inputs; default: seeded random ones
@@ -93,6 +94,7 @@ class ModelConfig:
     overlap: str = "auto"
     order: str = "auto"
     preallocated: tuple[PreallocatedConfig, ...] = ()
+    plan_file: Path | None = None
 
     @property
     def label(self) -> str:
@@ -194,14 +196,15 @@ class _Reader:
         values = self._mapping(raw, ModelConfig, at)
         if values.get("arena") == "auto":
             del values["arena"]
-        self._check(values, f"{at}.", {"model": str, "name": str, "arena": int, "inputs": str, "runs": int})
+        texts = dict.fromkeys(("model", "name", "inputs", "plan_file"), str)
+        self._check(values, f"{at}.", {**texts, "arena": int, "runs": int})
         self._choice(values, f"{at}.", "plan", PLANS)
         if isinstance(values.get("overlap"), bool):  # what YAML makes of off, and of false
             values["overlap"] = OVERLAP[not values["overlap"]]
         self._choice(values, f"{at}.", "overlap", OVERLAP)
         self._choice(values, f"{at}.", "order", ORDER)
         self._positive(values, f"{at}.", ("arena", "runs"))
-        for key in ("model", "inputs"):
+        for key in ("model", "inputs", "plan_file"):
             if key in values:
                 values[key] = self._folder / values[key]
         for key, read in (("custom_operators", self._custom), ("preallocated", self._preallocated)):

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -67,10 +67,14 @@ class Build:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What an app was generated for: Zephyr's version and TFLM's commit; "" where the app does not say."""
+    """What an app was generated for: Zephyr's version and TFLM's commit; "" where the app does not say.
+
+    `overlap` has the commits, by name, of the kernels whose order of reads and writes its plan relies on.
+    """
 
     zephyr_version: str
     tflm_revision: str
+    overlap: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_argv(request: BuildRequest, toolchain: Toolchain, *, configured: bool = False) -> tuple[str, ...]:
@@ -144,12 +148,18 @@ def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = F
         for what, wanted, there in pairs
         if wanted and there and not _same(wanted, there)
     )
+    there = {"TFLM": workspace.tflm_revision, "CMSIS-NN": workspace.cmsis_nn_revision}
+    wrong = [
+        f"{name} {wanted[:12]}, but the workspace has {there[name][:12]}"
+        for name, wanted in sorted(recorded.overlap.items())
+        if there.get(name, "") not in ("", wanted)
+    ]
+    hint = "Generate the app again, run `west update`, or build with --force"
+    if wrong:
+        differences += (f"its outputs overlap inputs as the kernels allow of {' and of '.join(wrong)}",)
+        hint = "Generate the app again in this workspace, or with --overlap off (overlap: off), or build with --force"
     if differences and not force:
-        raise BuildError(
-            "; ".join(differences),
-            where=str(workspace.topdir),
-            hint="Generate the app again, run `west update`, or build with --force",
-        )
+        raise BuildError("; ".join(differences), where=str(workspace.topdir), hint=hint)
     return differences
 
 

@@ -28,6 +28,8 @@ from tflm_zephyr.desk_arguments import add_infer as _infer
 from tflm_zephyr.desk_arguments import add_profile as _profile
 from tflm_zephyr.desk_arguments import add_verify as _verify
 from tflm_zephyr.errors import ToolError
+from tflm_zephyr.plan_arguments import add_plan as _plan
+from tflm_zephyr.plan_arguments import add_planning
 
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
 _SIGNAL_EXIT = 128
@@ -160,6 +162,8 @@ def _models(parser: argparse.ArgumentParser) -> None:
         choices=("tflm", "static"),
         help="TFLM's memory planner (default), or a table of the plan instead of one: less flash, a smaller arena",
     )
+    add_planning(parser)
+    parser.add_argument("--plan-file", type=Path, metavar="PLAN", help="your own plan, as `plan --json` prints one")
     parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
     parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
     parser.add_argument(
@@ -168,17 +172,6 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host-link", action="store_true", default=None, help="answer a host over the serial port, not test itself"
     )
-
-
-def _plan(commands: _Commands) -> None:
-    parser = _command(commands, "plan", "plan a model's tensor arena, or pack a CSV of buffers")
-    parser.add_argument("model", type=Path, metavar="FILE", help="a .tflite model, or a CSV: id,lower,upper,size")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the planned .tflite (or CSV)")
-    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
-    parser.add_argument("--map", action="store_true", help="draw the arena step by step")
-    parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
-    parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
-    parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")
 
 
 def _build(commands: _Commands) -> None:

@@ -11,26 +11,25 @@ from tflm_zephyr import __version__, operators, sources
 from tflm_zephyr.app import AppSpec, ArenaSpec, CallSpec, ModelSpec, ResolverSpec
 from tflm_zephyr.app_buffers import buffer_specs, check_symbols
 from tflm_zephyr.app_files import AppManifest
-from tflm_zephyr.appfile import AppConfig, ModelConfig
+from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board, load_board
-from tflm_zephyr.custom_operators import custom_operator, include_dir, relative_paths
+from tflm_zephyr.custom_operators import include_dir, relative_paths
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.escape import c_string
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
-from tflm_zephyr.heads import Need, needs
 from tflm_zephyr.identifiers import identifier
-from tflm_zephyr.interface import check_interface, tensor_spec
+from tflm_zephyr.interface import tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
-from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION, other_kernels
 from tflm_zephyr.kernels.variants import typed_registration, uses_of
 from tflm_zephyr.kernels.work import cmsis_nn_work
 from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
 from tflm_zephyr.measurements import applied
 from tflm_zephyr.measurements import load as load_measurements
-from tflm_zephyr.memory import HeadPlan, arena_size
-from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.memory import arena_size
+from tflm_zephyr.model import load_model
 from tflm_zephyr.model_write import planned
-from tflm_zephyr.preallocated import preallocated_tensors
+from tflm_zephyr.prepared import PreparedModel, Tflm, prepare
 from tflm_zephyr.static_plan import with_static_plan
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, PREALLOCATED_ALLOCATOR, StructSizes, with_layout
 from tflm_zephyr.tail import SLACK_BYTES
@@ -42,40 +41,6 @@ _WEST_MODULES = (
     "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
     "trusted-firmware-m",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Tflm:
-    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library.
-
-    `typed`: see typed_registrations.
-    """
-
-    operators: operators.OperatorTable
-    sources: Mapping[str, sources.SourceTable]
-    revision: str
-    typed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PreparedModel:
-    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs."""
-
-    config: ModelConfig
-    model: Model
-    resolver: operators.ResolverSpec
-    needs: tuple[Need, ...]
-    data: bytes
-
-    @property
-    def head(self) -> HeadPlan:
-        """That of the kernels that need the largest arena."""
-        return self.needs[0].head
-
-    @property
-    def planned(self) -> bool:
-        """Whether `data` carries an offline plan."""
-        return self.head.offsets is not None
 
 
 @dataclass(frozen=True)
@@ -94,34 +59,17 @@ def tflm_of(
     revision: str = "",
     libraries: Iterable[str] = ("cmsis_nn", "reference"),
     library_dir: Path | None = None,
+    library_revision: str = "",
 ) -> Tflm:
     """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None.
 
-    `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN.
+    `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN, and
+    `library_revision` its commit.
     """
     tables = {name: sources.table_for(tflm_dir, revision, name, library_dir) for name in libraries}
     found = next(iter(tables.values())).revision
-    return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir))
-
-
-def prepare(
-    config: ModelConfig, tflm: Tflm, libraries: Sequence[KernelLibrary], sizes: StructSizes = CORTEX_M
-) -> PreparedModel:
-    """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
-    model = load_model(config.model)
-    check_interface(model)
-    declared = frozenset(item.name for item in config.custom_operators)
-    operators.check_types(model, declared, revision=tflm.revision)
-    found = needs(
-        model,
-        [library.without(declared) for library in libraries],
-        offline="auto" if config.plan == "packed" else "never",
-        preallocated=preallocated_tensors(model, [item.tensor for item in config.preallocated]),
-        sizes=sizes,
-    )
-    head = found[0].head
-    resolver = operators.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
-    return PreparedModel(config, model, resolver, found, planned(model, head.offsets))
+    cmsis_nn = CMSIS_NN_REVISION if tflm_dir is None else library_revision
+    return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir), cmsis_nn)
 
 
 def generate(
@@ -157,6 +105,10 @@ def generate(
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = [*choice.notes]
+    kernels = tflm.revisions(choice.names)
+    others = other_kernels(kernels)
+    if others and any(item.overlap == "auto" and item.plan == "packed" for item in config.models):
+        notes.append(f"no output overlaps an input, as the kernels are not those that this was read in: {others}")
     kept: dict[str, bytes] = {}
     for model_config in config.models:
         sizes = with_layout(base, "MicroAllocator", PREALLOCATED_ALLOCATOR) if model_config.preallocated else base
@@ -219,6 +171,7 @@ def generate(
             model.ident: [None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs]
             for model in models
         },
+        overlap=kernels if any(item.overlaps for item in prepared) else {},
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
 

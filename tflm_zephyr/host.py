@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_zephyr import process
-from tflm_zephyr.errors import DeviceError, ModelError, ToolError
+from tflm_zephyr import kernels, process
+from tflm_zephyr.errors import DeviceError, ModelError, PlanError, ToolError
 from tflm_zephyr.host_child import MARK_MEMORY
+from tflm_zephyr.memory import given_plan
+from tflm_zephyr.model import parse_model
+from tflm_zephyr.model_write import without_offline_plan
 
 DEFAULT_ARENA_BYTES = 256 << 20
 DEFAULT_TIMEOUT_S = 600.0
@@ -79,10 +82,27 @@ def available(engine: str) -> bool:
 
 
 def run_host(
-    model_bytes: bytes, inputs: Sequence[bytes], arena_bytes: int | None = None, *, engine: str = "tflm"
+    model_bytes: bytes,
+    inputs: Sequence[bytes],
+    arena_bytes: int | None = None,
+    *,
+    engine: str = "tflm",
+    any_plan: bool = False,
 ) -> HostRun:
-    """One run from the initial state; `inputs` as for `run_many`."""
-    return run_many(model_bytes, (inputs,), arena_bytes, engine=engine)
+    """One run from the initial state; `inputs` and `any_plan` as for `run_many`."""
+    return run_many(model_bytes, (inputs,), arena_bytes, engine=engine, any_plan=any_plan)
+
+
+def _with_safe_plan(data: bytes) -> bytes:
+    """The model without a plan that does not hold here, as when outputs overlap inputs for other kernels alone."""
+    try:
+        model = parse_model(data)
+        given_plan(model, kernels.host())
+    except PlanError:
+        return without_offline_plan(model)
+    except ModelError:  # which the engine tells in its own words
+        return data
+    return data
 
 
 def run_many(
@@ -94,6 +114,7 @@ def run_many(
     reset: bool | Sequence[bool] = True,
     tensors: Sequence[int] = (),
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    any_plan: bool = False,
 ) -> HostRun:
     """Run the model once for each of `runs` in one child; each holds one byte string per model input.
 
@@ -101,7 +122,8 @@ def run_many(
     model's initial state, without it variable tensors carry over; a sequence says so for each run. `arena_bytes` is
     TFLM's whole arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own
     to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out
-    of the model first, as TFLM would follow it. Raises ModelError when the engine refuses the model, DeviceError when
+    of the model first, as TFLM would follow it. A plan in the model that would corrupt memory with the kernels of this
+    machine is left out, unless `any_plan`. Raises ModelError when the engine refuses the model, DeviceError when
     the arena is too small, the engine crashes or takes longer than `timeout_s`; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
@@ -126,7 +148,7 @@ def run_many(
     with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name:
         folder = Path(name)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        (folder / "model.tflite").write_bytes(model_bytes)
+        (folder / "model.tflite").write_bytes(model_bytes if any_plan else _with_safe_plan(model_bytes))
         (folder / "inputs.bin").write_bytes(b"".join(b"".join(run) for run in runs))
         done = _child(folder, engine, timeout_s)
         result = _result(folder, done, engine, arena)

@@ -10,7 +10,7 @@ in tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.candidates import candidates, packed, played
 from tflm_zephyr.errors import PlanError
@@ -18,7 +18,7 @@ from tflm_zephyr.graph import Graph, analyse
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
 from tflm_zephyr.placing import ALIGNMENT, ONLINE, requests_of
-from tflm_zephyr.plan.check import check
+from tflm_zephyr.plan.check import WhyUnsafe, check
 from tflm_zephyr.plan.greedy import greedy
 from tflm_zephyr.plan.linear import linear
 from tflm_zephyr.plan.problem import Plan, Problem
@@ -32,6 +32,7 @@ __all__ = [
     "arena_size",
     "estimate_tail",
     "given_plan",
+    "head_with_plan",
     "plan_head",
     "with_offsets",
 ]
@@ -48,6 +49,7 @@ class HeadPlan:
     TFLM's own placing serves; then the model must carry no plan at all. `unknown` has the operators whose
     scratch is not known: the head is then a guess that leaves it out. The sizes of the other plans are for
     comparison; `packed_bytes` and `overlapped_bytes` have scratch placed freely, too, the one without any overlap.
+    `why_unsafe` is the checker's word on the overlaps of `problem`.
     """
 
     graph: Graph
@@ -61,6 +63,7 @@ class HeadPlan:
     lower_bound_bytes: int
     unknown: tuple[str, ...]
     variables_planned: bool
+    why_unsafe: WhyUnsafe = field(compare=False, repr=False)
 
     @property
     def head_bytes(self) -> int:
@@ -71,6 +74,16 @@ class HeadPlan:
     def scratch_known(self) -> bool:
         """Whether the scratch of every operator's kernel is known."""
         return not self.unknown
+
+    @property
+    def overlapping(self) -> int:
+        """How many outputs share bytes with an input."""
+        offsets, sizes = self.plan.offsets, self.problem.sizes
+        ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+        return sum(
+            offsets[pair.input] < ends[pair.output] and offsets[pair.output] < ends[pair.input]
+            for pair in self.problem.overlaps
+        )
 
     @property
     def optimal(self) -> bool:
@@ -166,6 +179,7 @@ def plan_head(
         lower_bound_bytes=plans[-1].proven_bytes,
         unknown=unknown,
         variables_planned=plan_variables,
+        why_unsafe=requests.why_unsafe,
     )
 
 
@@ -181,7 +195,7 @@ def with_offsets(
         None if offsets is None or row is None or offsets[row] == ONLINE else offsets[row] for row in requests.rows
     ]
     plan = played(requests, head.problem, given)
-    return None if plan is None else replace(head, plan=plan, offsets=offsets)
+    return None if plan is None else replace(head, plan=plan, offsets=offsets, why_unsafe=requests.why_unsafe)
 
 
 def given_plan(model: Model, library: KernelLibrary) -> Plan | None:
@@ -194,15 +208,59 @@ def given_plan(model: Model, library: KernelLibrary) -> Plan | None:
     if rows is None:
         return None
     graph = analyse(model, library.scratch)
-    planned = any(row != ONLINE and t.is_variable for row, (_, t) in zip(rows, model.tensors(), strict=True))
-    requests = requests_of(model, library, graph, plan_variables=planned, overlap=(library,))
+    return _given(model, library, graph, rows, _places_variables(model, rows), None)[0]
+
+
+def head_with_plan(
+    model: Model,
+    library: KernelLibrary,
+    rows: Sequence[int],
+    *,
+    preallocated: Collection[int] = (),
+    arena_bytes: int | None = None,
+) -> HeadPlan:
+    """The head of `model` with the user's own plan: an offset for each tensor of all subgraphs, -1 = placed by TFLM.
+
+    PlanError naming tensors and offsets when there are not as many as tensors, one is for a tensor that no plan can
+    place, some overlap where the kernels of `library` do not allow it, are not aligned, or end past `arena_bytes`.
+    """
+    if len(rows) != model.tensor_count:
+        what = f"the plan has {len(rows)} offsets, the model {model.tensor_count} tensors"
+        raise PlanError(what, where=model.where, hint="A plan gives one offset for each tensor, -1 for TFLM's choice")
+    for row, (subgraph, tensor) in zip(rows, model.tensors(), strict=True):
+        own = subgraph.index == 0 and tensor.index in preallocated
+        if row != ONLINE and (own or tensor.is_constant):
+            kind = "preallocated" if own else "a constant"
+            what = f"{tensor.label} is {kind}, but the plan gives it the offset {row}"
+            raise PlanError(what, where=model.where, hint="Give -1 there")
+    variables = _places_variables(model, rows)
+    head = plan_head(
+        model, library, plan_variables=variables, preallocated=preallocated, overlap=(library,), offline="auto"
+    )
+    plan, why_unsafe = _given(model, library, head.graph, rows, variables, arena_bytes)
+    return replace(head, plan=plan, offsets=tuple(rows), why_unsafe=why_unsafe)
+
+
+def _places_variables(model: Model, rows: Sequence[int]) -> bool:
+    return any(row != ONLINE and t.is_variable for row, (_, t) in zip(rows, model.tensors(), strict=True))
+
+
+def _given(
+    model: Model,
+    library: KernelLibrary,
+    graph: Graph,
+    rows: Sequence[int],
+    plan_variables: bool,
+    arena_bytes: int | None,
+) -> tuple[Plan, WhyUnsafe]:
+    requests = requests_of(model, library, graph, plan_variables=plan_variables, overlap=(library,))
     offsets = [None if row is None or rows[row] == ONLINE else rows[row] for row in requests.rows]
     for name, offset in zip(requests.names, offsets, strict=True):
         if offset is not None and offset < 0:
             raise PlanError(f"{name} has the negative offset {offset}", where=model.where)
     plan = Plan(requests.whole(), requests.play(offsets), "given")
-    check(plan, why_unsafe=requests.why_unsafe)
-    return plan
+    check(plan, why_unsafe=requests.why_unsafe, arena_bytes=arena_bytes)
+    return plan, requests.why_unsafe
 
 
 def arena_size(

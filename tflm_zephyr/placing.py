@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.graph import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.model import Model
+from tflm_zephyr.model import Model, shown
 from tflm_zephyr.overlap_offers import offered_overlaps
 from tflm_zephyr.overlap_safety import OverlapSafety
 from tflm_zephyr.plan.check import WhyUnsafe
@@ -130,7 +130,7 @@ def requests_of(
 def _name(entry: PlannedTensor | PlannedScratch) -> str:
     if isinstance(entry, PlannedScratch):
         return entry.name
-    return f"tensor {entry.tensor} '{entry.name}'" + (f" of subgraph {entry.subgraph}" if entry.subgraph else "")
+    return f"tensor {entry.tensor} '{shown(entry.name)}'" + (f" of subgraph {entry.subgraph}" if entry.subgraph else "")
 
 
 def _told_of_variable(model: Model, variable: PlannedTensor) -> Lifespan:

@@ -55,7 +55,10 @@ def _plan(needs: Sequence[Need], name: str) -> Plan:
             where=name,
             hint="Name one board, or --kernels reference, or use planner: tflm",
         )
-    return min((_free(need.head) for need in needs), key=lambda plan: plan.size_bytes)
+    plan = min((_free(need.head) for need in needs), key=lambda plan: plan.size_bytes)
+    for need in needs:
+        check(plan, why_unsafe=need.head.why_unsafe)
+    return plan
 
 
 def _without_planner(sizes: StructSizes) -> StructSizes:
@@ -66,8 +69,7 @@ def _without_planner(sizes: StructSizes) -> StructSizes:
 
 def _free(head: HeadPlan) -> Plan:
     """The plan of `head`, or a smaller one where scratch buffers had to be left to TFLM."""
-    if head.packed_bytes >= head.head_bytes:
+    if head.overlapped_bytes >= head.head_bytes:
         return head.plan
     plan = pack(head.problem, known=head.plan)
-    check(plan)
     return plan if plan.size_bytes < head.head_bytes else head.plan

@@ -15,6 +15,7 @@ tail must not meet at any of these steps:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.graph import Graph
@@ -53,6 +54,24 @@ class TailEstimate:
         """The arena for this tail and a head: the larger of their sum and the planning need, with the slack."""
         need = max(head_bytes + self.tail_bytes, self.planning_bytes) + self.slack_bytes
         return need + -need % ARENA_ALIGNMENT
+
+
+def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: StructSizes = CORTEX_M) -> int:
+    """One arena for several models with their heads' bytes, prepared one after the other by one MicroAllocator.
+
+    The head is as large as the largest of them (CommitStaticMemoryPlan() reserves the most of all so far). The tails
+    add up, but for the allocator's and planner's own objects, which are there once; a model is planned above those of
+    the models before it.
+    """
+    arena = _Arena()
+    for name in sizes.own_objects:
+        arena.take(*sizes.of(name))
+    before = own = arena.tail
+    for tail, _ in models:
+        arena.meets(tail.planning_bytes - own + before - arena.tail)
+        before += tail.tail_bytes - own
+    need = max(arena.needed, before + max((head for _, head in models), default=0)) + SLACK_BYTES
+    return need + -need % ARENA_ALIGNMENT
 
 
 class _Arena:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from tflm_zephyr import process
@@ -39,6 +40,11 @@ class Workspace:
     def cmsis_nn_dir(self) -> Path | None:
         """The CMSIS-NN checkout, if there."""
         return self.modules.get("cmsis-nn")
+
+    @cached_property
+    def cmsis_nn_revision(self) -> str:
+        """The commit checked out in `cmsis_nn_dir`; "" when git cannot tell."""
+        return "" if self.cmsis_nn_dir is None else git_revision(self.cmsis_nn_dir)
 
     def knows_board(self, board: str) -> bool:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""

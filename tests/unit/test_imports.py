@@ -116,4 +116,4 @@ def test_every_module_says_what_it_is(name: str) -> None:
 def test_imports_are_found_where_they_are() -> None:
     assert {"commands", "errors"} <= imported("cli")
     assert {"generate", "workspace", "report.text"} <= imported("commands.generate")  # inside functions, and by name
-    assert "plan.problem" in imported("report.text")  # for types alone
+    assert "plan.problem" in imported("report.plan")  # for types alone

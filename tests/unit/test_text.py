@@ -5,21 +5,15 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.builder import chain
 from tflm_zephyr.app_files import Change
 from tflm_zephyr.board import load_board
 from tflm_zephyr.build import Build
 from tflm_zephyr.build_log import MemoryRegion
 from tflm_zephyr.dataset import Accuracy, Deviation
-from tflm_zephyr.kernels import get
-from tflm_zephyr.memory import plan_head
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.plan.problem import Buffer, Plan, Problem
 from tflm_zephyr.report import boards as tables
 from tflm_zephyr.report import text
 from tflm_zephyr.run.ports import SerialPort
@@ -88,28 +82,6 @@ def test_results_json() -> None:
     (output,) = entry["runs"][0]["outputs"]
     assert output["values"][:3] == [-1.0, -0.5, 0.0] and bytes.fromhex(output["data"]) == bytes(range(20))
     assert entry["status"] == "pass"
-
-
-def test_plan_of_a_model() -> None:
-    model = parse_model(chain())
-    head = plan_head(model, get("reference"))
-    shown = text.plan(Path("a/net.tflite"), model, head, draw=True, written=Path("out.tflite"))
-    assert shown.startswith("net.tflite: 3 operators, 4 buffers in the head (0 scratch buffers)\n")
-    assert "linear             256" in shown and "lower bound        128" in shown and "so this one is optimal" in shown
-    assert shown.endswith("Written: out.tflite")
-    above = text.plan(Path("net.tflite"), model, replace(head, lower_bound_bytes=96), draw=False, written=None)
-    assert "this one is 32 bytes above" in above
-    raw = json.loads(json.dumps(text.plan_json(head)))
-    assert (raw["linear_bytes"], raw["greedy_bytes"], raw["lower_bound_bytes"]) == (256, 128, 128)
-    assert [buffer["size"] for buffer in raw["buffers"]] == [64] * 4
-
-
-def test_packing() -> None:
-    plan = Plan(Problem((Buffer("a", 0, 2, 16),)), (0,), "greedy")
-    assert (
-        text.packing(plan, 16, written=None) == "1 buffer packed into 16 (greedy), optimal: the lower bound is reached"
-    )
-    assert "16 above the lower bound 0" in text.packing(plan, 0, written=None)
 
 
 def test_check() -> None:

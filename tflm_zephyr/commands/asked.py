@@ -15,7 +15,7 @@ from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError, BoardError
 
 if TYPE_CHECKING:
-    from tflm_zephyr.generate import Tflm
+    from tflm_zephyr.prepared import Tflm
     from tflm_zephyr.workspace import Workspace
 
 
@@ -35,9 +35,11 @@ def config_of(args: argparse.Namespace) -> AppConfig:
         for name in ("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link")
     }
     given["boards"] = tuple(args.board) if args.board else None
-    per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "runs")}
+    per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "overlap", "order", "runs")}
     inputs = getattr(args, "inputs", None)
     per_model["inputs"] = _absolute(inputs) if inputs else None
+    own = getattr(args, "plan_file", None)
+    per_model["plan_file"] = _absolute(own) if own else None
     models = tuple(replace(model, **_set(per_model)) for model in config.models)
     return replace(config, models=models, **_set(given))
 
@@ -68,7 +70,9 @@ def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace 
     names = choose(config.kernels, boards, there).names
     if config.kernels == AUTO:  # a model may have too little work for CMSIS-NN
         names = tuple(sorted({*names, REFERENCE}))
-    return tflm_of(workspace.tflm_dir, workspace.tflm_revision, names, workspace.cmsis_nn_dir)
+    return tflm_of(
+        workspace.tflm_dir, workspace.tflm_revision, names, workspace.cmsis_nn_dir, workspace.cmsis_nn_revision
+    )
 
 
 def _absolute(path: Path) -> Path:

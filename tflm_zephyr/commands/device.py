@@ -33,7 +33,7 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
     workspace.require(board.name, _kernels(manifest, board))
-    recorded = build.Recorded(manifest.zephyr_version, manifest.tflm_revision)
+    recorded = build.Recorded(manifest.zephyr_version, manifest.tflm_revision, manifest.overlap)
     for difference in build.check_revisions(recorded, workspace, force=args.force):
         say(f"warning: {difference}")
     toolchain = detect_toolchain()

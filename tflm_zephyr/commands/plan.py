@@ -1,52 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`plan`: a model's arena, or a CSV of buffers."""
+"""`plan`: a model's arena, one arena for several models, or a CSV of buffers."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr import app_files
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.errors import PlanError
-from tflm_zephyr.report import text
+from tflm_zephyr.errors import AppError, PlanError
+from tflm_zephyr.report import plan as report
+
+if TYPE_CHECKING:
+    from tflm_zephyr.memory import HeadPlan
 
 
 def do_plan(args: argparse.Namespace, say: Say) -> Done:
-    """`plan`: a model's arena, or a CSV of buffers."""
-    if args.model.suffix.lower() == ".csv":
-        return _plan_csv(args)
-    from tflm_zephyr.kernels import get
-    from tflm_zephyr.memory import plan_head
-    from tflm_zephyr.model import load_model
+    """`plan`: a model's arena, one arena for several models, or a CSV of buffers."""
+    if [path.suffix.lower() for path in args.model] == [".csv"]:
+        return _plan_csv(args, args.model[0])
+    if len(args.model) > 1:
+        return _plan_several(args)
     from tflm_zephyr.model_write import planned
 
-    model = load_model(args.model)
-    head = plan_head(
-        model,
-        get(args.kernels),
-        preserve_inputs=args.preserve_inputs,
-        preserve_intermediates=args.preserve_all,
-        plan_variables=args.variables,
-    )
+    item = _planned(args, args.model[0])
     if args.output is not None:
-        _write_output(args.output, args.model, planned(model, head.offsets))
-    return Done(text.plan(args.model, model, head, draw=args.map, written=args.output), text.plan_json(head))
+        _write_output(args.output, item.path, planned(item.model, item.head.offsets))
+    return Done(report.plan(item, draw=args.map, written=args.output), _json(args, item))
 
 
-def _plan_csv(args: argparse.Namespace) -> Done:
+def _plan_several(args: argparse.Namespace) -> Done:
+    for option in ("output", "plan_file", "map", "preallocate"):
+        if getattr(args, option):
+            name = f"--{option.replace('_', '-')}"
+            raise PlanError(f"{name} is for one model", where="plan", hint="Plan the models one by one")
+    items = [_planned(args, path) for path in args.model]
+    lines = [report.plan(item, draw=False, written=None) for item in items]
+    plain = {"models": [_json(args, item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
+    return Done("\n".join([*lines, report.shared(items)]), plain)
+
+
+def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
+    from tflm_zephyr.kernels import every_core, get, on_core
+    from tflm_zephyr.memory import arena_size, head_with_plan, plan_head
+    from tflm_zephyr.model import load_model
+    from tflm_zephyr.plan_file import load_plan
+    from tflm_zephyr.preallocated import preallocated_tensors
+    from tflm_zephyr.tail import estimate_tail
+
+    model = load_model(path)
+    library = get(args.kernels) if args.core is None else on_core(args.kernels, args.core)
+    alike = every_core(args.kernels) if args.core is None else (library,)
+    preallocated = preallocated_tensors(model, args.preallocate)
+
+    def head_of(without: Sequence[int]) -> HeadPlan:
+        return plan_head(
+            model,
+            library,
+            preserve_inputs=args.preserve_inputs,
+            preserve_intermediates=args.preserve_all,
+            plan_variables=args.variables,
+            preallocated=without,
+            overlap=() if args.overlap == "off" else alike,
+        )
+
+    if args.plan_file is not None:
+        mine = load_plan(args.plan_file)
+        mine.check_use(model, [args.kernels])
+        for one in alike:
+            head = head_with_plan(model, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
+    elif args.arena is not None:
+        raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
+    else:
+        head = head_of(preallocated)
+    tail = estimate_tail(head.graph, library, variables_planned=head.variables_planned)
+    core = f" on {args.core}" if args.core is not None else " on any core" if len(alike) > 1 else ""
+    return report.PlannedModel(
+        path,
+        model,
+        head,
+        arena_size(head, library),
+        tail,
+        f"{args.kernels} kernels{core}",
+        head_of(()).head_bytes if preallocated else None,
+    )
+
+
+def _json(args: argparse.Namespace, item: report.PlannedModel) -> dict[str, Any]:
+    saved = None if item.without_bytes is None else item.without_bytes - item.head.head_bytes
+    return {
+        **report.plan_json(item.head),
+        "kernels": args.kernels,
+        "core": args.core,
+        "tail_bytes": item.arena.tail_bytes,
+        "arena_bytes": item.arena.bytes,
+        "preallocated_saves_bytes": saved,
+    }
+
+
+def _plan_csv(args: argparse.Namespace, path: Path) -> Done:
     from tflm_zephyr.plan import csvio
     from tflm_zephyr.plan.check import check
     from tflm_zephyr.plan.search import pack
 
-    problem = csvio.load(args.model)
+    problem = csvio.load(path)
     plan = pack(problem)
     check(plan)
     if args.output is not None:
-        _write_output(args.output, args.model, csvio.dump(plan).encode())
+        _write_output(args.output, path, csvio.dump(plan).encode())
     return Done(
-        text.packing(plan, plan.proven_bytes, written=args.output),
-        text.packing_json(plan, plan.proven_bytes),
+        report.packing(plan, plan.proven_bytes, written=args.output),
+        report.packing_json(plan, plan.proven_bytes),
     )
 
 

@@ -16,7 +16,17 @@ from tflm_zephyr.kernels import cmsis_nn, reference
 from tflm_zephyr.kernels.base import CORES, UNKNOWN_PERSISTENT_BYTES, Core, KernelLibrary
 from tflm_zephyr.operator_types import PINNED_REVISION
 
-__all__ = ["CORES", "REGISTRY", "UNKNOWN_PERSISTENT_BYTES", "Core", "KernelLibrary", "get", "host"]
+__all__ = [
+    "CORES",
+    "REGISTRY",
+    "UNKNOWN_PERSISTENT_BYTES",
+    "Core",
+    "KernelLibrary",
+    "every_core",
+    "get",
+    "host",
+    "on_core",
+]
 
 _BUILDERS = MappingProxyType({"cmsis_nn": cmsis_nn.build, "reference": reference.build})
 # Each library for a core without extensions, as get(name) gives it.
@@ -46,6 +56,20 @@ def get(
         raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(sorted(_BUILDERS))}")
     later = revision not in ("", PINNED_REVISION)
     return _BUILDERS[name](Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, later))
+
+
+def on_core(name: str, core: str) -> KernelLibrary:
+    """The library `name` for the core of that name; AppError for a core that is not known."""
+    if core not in CORES:
+        raise AppError(f"no core '{core}'", hint=f"Known are {', '.join(sorted(CORES))}")
+    known = CORES[core]
+    return get(name, dsp=known.dsp, mve=known.mve)
+
+
+def every_core(name: str) -> tuple[KernelLibrary, ...]:
+    """The library `name` for each kind of core; reference kernels are the same on all."""
+    kinds = tuple(dict.fromkeys(CORES.values())) if name == "cmsis_nn" else (Core(),)
+    return tuple(get(name, dsp=core.dsp, mve=core.mve) for core in kinds)
 
 
 def host() -> KernelLibrary:

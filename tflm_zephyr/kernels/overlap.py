@@ -17,8 +17,12 @@ from tflm_zephyr.kernels.base import KernelLibrary
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.overlap_rules import Overlap, Rule
 from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor, TensorType
+from tflm_zephyr.operator_types import PINNED_REVISION
 
-__all__ = ["Overlap", "TensorOverlap", "overlaps", "rules_of"]
+__all__ = ["CMSIS_NN_REVISION", "Overlap", "TensorOverlap", "other_kernels", "overlaps", "rules_of"]
+
+CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
+"""The pin of Zephyr 4.1, whose loops were read; TFLM's are those of PINNED_REVISION."""
 
 _CHARACTERS = (TensorType.INT8, TensorType.UINT8)
 
@@ -42,6 +46,20 @@ class TensorOverlap:
         if self.in_place and input_offset == output_offset:
             return True
         return self.distance_bytes is not None and input_offset - output_offset >= self.distance_bytes
+
+
+def other_kernels(found: Mapping[str, str]) -> str:
+    """What is not known to have the kernels that were read: "" or, in words, where `found` differs.
+
+    found: revisions by name, "TFLM" and where its kernels are used "CMSIS-NN"; "" for one that nobody can tell.
+    """
+    read = {"TFLM": PINNED_REVISION, "CMSIS-NN": CMSIS_NN_REVISION}
+    told = (
+        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {read[name][:12]}"
+        for name, revision in sorted(found.items())
+        if revision != read[name]
+    )
+    return ", ".join(told)
 
 
 def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:

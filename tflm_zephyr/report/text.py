@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.dataset import Accuracy, Deviation
+from tflm_zephyr.report.plan import plan_json
+from tflm_zephyr.report.words import count
 
 if TYPE_CHECKING:
     from tflm_zephyr.app import StaticPlan
     from tflm_zephyr.app_files import Change
     from tflm_zephyr.build import Build
-    from tflm_zephyr.generate import Generated, PreparedModel
+    from tflm_zephyr.generate import Generated
     from tflm_zephyr.host import Section
-    from tflm_zephyr.memory import HeadPlan
-    from tflm_zephyr.model import Model
-    from tflm_zephyr.plan.problem import Plan
+    from tflm_zephyr.prepared import PreparedModel
     from tflm_zephyr.run.result import Invocation, RunResult
 
 _SHOWN_VALUES = 16
@@ -31,13 +31,13 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None,
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
         lines.append(
-            f"  {model.name}: {_size(len(model.data))}, {_count(len(model.resolver.calls), 'operator')} "
+            f"  {model.name}: {_size(len(model.data))}, {count(len(model.resolver.calls), 'operator')} "
             f"({', '.join(call.short for call in model.resolver.calls)})"
         )
         lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
         lines.append(f"    head {_head(item, model.static_plan)}")
         if model.golden:
-            lines.append(f"    self-test: {_count(len(model.golden), 'run')}, reference {model.golden_source}")
+            lines.append(f"    self-test: {count(len(model.golden), 'run')}, reference {model.golden_source}")
     lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
     lines += fits
     if workflow is not None:
@@ -51,7 +51,7 @@ def generated(app: Path, made: Generated, change: Change, workflow: Path | None,
 
 
 def _changes(change: Change) -> str:
-    done = [_count(len(change.written) + len(change.edited), "file") + " written"]
+    done = [count(len(change.written) + len(change.edited), "file") + " written"]
     if change.unchanged:
         done.append(f"{len(change.unchanged)} unchanged")
     if change.removed:
@@ -96,7 +96,7 @@ def app_json(made: Generated) -> dict[str, Any]:
 def check(app: Path, change: Change) -> str:
     """After `generate --check`."""
     if not change.stale:
-        return f"{app} is up to date ({_count(len(change.unchanged), 'file')})."
+        return f"{app} is up to date ({count(len(change.unchanged), 'file')})."
     lines = [f"{app} is stale:"]
     lines += [f"  out of date: {path}" for path in change.written]
     lines += [f"  edited by hand: {path}" for path in change.edited]
@@ -107,83 +107,6 @@ def check(app: Path, change: Change) -> str:
 def change_json(app: Path, change: Change) -> dict[str, Any]:
     """What was or would be written."""
     return {"folder": str(app), "stale": change.stale, **asdict(change)}
-
-
-def plan(path: Path, model: Model, head: HeadPlan, *, draw: bool, written: Path | None) -> str:
-    """After `plan` of a model."""
-    from tflm_zephyr.plan import draw as drawing
-
-    buffers = len(head.problem.buffers)
-    lines = [
-        f"{path.name}: {_count(len(model.main.operators), 'operator')}, {_count(buffers, 'buffer')} in the head "
-        f"({_count(len(head.graph.scratch), 'scratch buffer')})",
-        f"  linear       {head.linear_bytes:>9}  every buffer its own place",
-        f"  greedy       {head.greedy_bytes:>9}  TFLM's own placing at start-up",
-        f"  packed       {head.packed_bytes:>9}  all buffers placed freely",
-        f"  this plan    {head.head_bytes:>9}  {_placing(head)}",
-        f"  lower bound  {head.lower_bound_bytes:>9}  no plan is smaller: {_gap(head)}",
-    ]
-    if head.unknown:
-        lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
-    if draw:
-        lines += ["", *drawing.draw(head.plan)]
-    if written is not None:
-        lines.append(f"Written: {written}")
-    return "\n".join(lines)
-
-
-def _gap(head: HeadPlan) -> str:
-    if head.optimal:
-        return "reached, so this one is optimal"
-    return f"this one is {head.head_bytes - head.lower_bound_bytes} bytes above"
-
-
-def _placing(head: HeadPlan) -> str:
-    if head.offsets is None:
-        return "no metadata needed: TFLM's own placing is as good"
-    return "as metadata; TFLM places scratch buffers around it"
-
-
-def plan_json(head: HeadPlan) -> dict[str, Any]:
-    """A model's plan."""
-    return {
-        "linear_bytes": head.linear_bytes,
-        "greedy_bytes": head.greedy_bytes,
-        "packed_bytes": head.packed_bytes,
-        "head_bytes": head.head_bytes,
-        "lower_bound_bytes": head.lower_bound_bytes,
-        "optimal": head.optimal,
-        "offsets": None if head.offsets is None else list(head.offsets),
-        "unknown_scratch": list(head.unknown),
-        "buffers": _buffers_json(head.plan),
-    }
-
-
-def packing(plan: Plan, lower: int, *, written: Path | None) -> str:
-    """After `plan` of a CSV."""
-    gap = plan.size_bytes - lower
-    proof = "optimal: the lower bound is reached" if gap == 0 else f"{gap} above the lower bound {lower}"
-    lines = [f"{_count(len(plan.offsets), 'buffer')} packed into {plan.size_bytes} ({plan.method}), {proof}"]
-    if written is not None:
-        lines.append(f"Written: {written}")
-    return "\n".join(lines)
-
-
-def packing_json(plan: Plan, lower: int) -> dict[str, Any]:
-    """A packed CSV."""
-    return {
-        "size_bytes": plan.size_bytes,
-        "lower_bound_bytes": lower,
-        "method": plan.method,
-        "buffers": _buffers_json(plan),
-    }
-
-
-def _buffers_json(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {"id": buffer.id, "lower": buffer.lower, "upper": buffer.upper, "size": size, "offset": offset}
-        for buffer, size, offset in zip(plan.problem.buffers, plan.problem.sizes, plan.offsets, strict=True)
-    ]
 
 
 def built(build: Build) -> str:
@@ -299,7 +222,7 @@ def measured(name: str, path: Path, found: Accuracy | Deviation) -> str:
         lines += [f"  {found.confusion[i][j]} of class {i} taken for {j}" for i, j in wrong]
         return "\n".join(lines)
     return (
-        f"{where} {_count(found.count, 'sample')}, mean absolute error {found.mean_absolute:.4g}, "
+        f"{where} {count(found.count, 'sample')}, mean absolute error {found.mean_absolute:.4g}, "
         f"largest {found.largest:.4g}"
     )
 
@@ -310,9 +233,5 @@ def measured_json(found: Accuracy | Deviation) -> dict[str, Any]:
     return {**asdict(found), **more, "where": "host"}
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def _size(n: int) -> str:
-    return f"{n / 1024:.1f} KiB" if n >= 10240 else _count(n, "byte")
+    return f"{n / 1024:.1f} KiB" if n >= 10240 else count(n, "byte")

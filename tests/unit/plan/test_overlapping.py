@@ -162,9 +162,9 @@ def test_the_checker_does_not_take_the_problems_word() -> None:
 def test_the_checker_asks_for_a_single_shared_step_only() -> None:
     buffers = (Buffer("a", 0, 3, 64), Buffer("b", 1, 4, 64), Buffer("c", 2, 5, 64))
     plan = replace(pack(Problem(buffers)), offsets=(0, 64, 32))
-    with pytest.raises(PlanError, match="buffer b .* and buffer c .* overlap"):
+    with pytest.raises(PlanError, match=r"buffer b .* and buffer c .* overlap"):
         check(plan, why_unsafe=lambda source, result, distance: None)
-    with pytest.raises(PlanError, match="buffer a .* and buffer b .* overlap"):
+    with pytest.raises(PlanError, match=r"buffer a .* and buffer b .* overlap"):
         check(replace(plan, offsets=(0, 32, 128)), why_unsafe=lambda source, result, distance: None)
 
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ModelConfig -> PreparedModel: a model read, checked against TFLM, and planned for all kernels of an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr import operators, sources
+from tflm_zephyr.appfile import ModelConfig
+from tflm_zephyr.custom_operators import custom_operator
+from tflm_zephyr.heads import Need, needs, needs_of_plan
+from tflm_zephyr.interface import check_interface
+from tflm_zephyr.kernel_choice import CMSIS_NN
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels.overlap import other_kernels
+from tflm_zephyr.memory import HeadPlan
+from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.model_write import planned
+from tflm_zephyr.plan_file import load_plan
+from tflm_zephyr.preallocated import preallocated_tensors
+from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
+
+
+@dataclass(frozen=True)
+class Tflm:
+    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library.
+
+    `typed`: see typed_registrations. `cmsis_nn_revision`: of the CMSIS-NN that its kernels call, "" when not known.
+    """
+
+    operators: operators.OperatorTable
+    sources: Mapping[str, sources.SourceTable]
+    revision: str
+    typed: tuple[str, ...] = ()
+    cmsis_nn_revision: str = ""
+
+    def revisions(self, kernels: Iterable[str]) -> dict[str, str]:
+        """Of what has the kernels of these libraries, by name."""
+        cmsis_nn = {"CMSIS-NN": self.cmsis_nn_revision} if CMSIS_NN in kernels else {}
+        return {"TFLM": self.revision, **cmsis_nn}
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs."""
+
+    config: ModelConfig
+    model: Model
+    resolver: operators.ResolverSpec
+    needs: tuple[Need, ...]
+    data: bytes
+
+    @property
+    def head(self) -> HeadPlan:
+        """That of the kernels that need the largest arena."""
+        return self.needs[0].head
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether its plan, of whatever planner, may let an output overlap an input."""
+        return bool(self.head.problem.overlaps) and self.config.plan == "packed"
+
+    @property
+    def planned(self) -> bool:
+        """Whether `data` carries an offline plan."""
+        return self.head.offsets is not None
+
+
+def prepare(
+    config: ModelConfig, tflm: Tflm, libraries: Sequence[KernelLibrary], sizes: StructSizes = CORTEX_M
+) -> PreparedModel:
+    """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
+    model = load_model(config.model)
+    check_interface(model)
+    declared = frozenset(item.name for item in config.custom_operators)
+    operators.check_types(model, declared, revision=tflm.revision)
+    preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
+    known = [library.without(declared) for library in libraries]
+    if config.plan_file is not None:
+        mine = load_plan(config.plan_file)
+        mine.check_use(model, {library.name for library in known})
+        found = needs_of_plan(model, known, mine.offsets, preallocated, arena_bytes=config.arena, sizes=sizes)
+        return _prepared(config, model, tflm, found)
+    found = needs(
+        model,
+        known,
+        offline="auto" if config.plan == "packed" else "never",
+        preallocated=preallocated,
+        overlap=config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries)),
+        sizes=sizes,
+    )
+    return _prepared(config, model, tflm, found)
+
+
+def _prepared(config: ModelConfig, model: Model, tflm: Tflm, found: tuple[Need, ...]) -> PreparedModel:
+    head = found[0].head
+    resolver = operators.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
+    return PreparedModel(config, model, resolver, found, planned(model, head.offsets))
