@@ -16,7 +16,7 @@ models:
     name: digits                   # default: the file's name
     arena: auto                    # or bytes
     plan: packed                   # or online: TFLM plans at start-up
-    plan_file: mine.json           # a plan of your own instead, as `tflm-zephyr plan --json` prints one
+    plan_file: mine.json           # a plan of your own instead, as `tflm-zephyr plan MODEL --json` prints it
     overlap: auto                  # outputs over input that has been read, where the kernels allow it; or off
     order: auto                    # the operators' order with the smallest head; or model: as in the file
     inputs: test.npz               # golden inputs; default: seeded random ones
