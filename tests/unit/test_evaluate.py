@@ -287,3 +287,16 @@ def test_what_is_wrong_is_one_line(tool: Tool, bench: Bench, argv: list[str], sa
         np.savez("high.npz", x=arrays["x"], y=np.arange(COUNT) % 9)
     assert said in tool("evaluate", *argv).one_line()
     assert all(session.closed and "invoke" not in session.done for session in bench.sessions)
+
+
+def test_the_benchmark_shows_the_gain(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from benchmarks import evaluate
+
+    monkeypatch.setattr(evaluate, "open_session", bench.open)
+    assert evaluate.main(["demo", "--data", "d.npz", "--jobs", "1,3", "--rounds", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "24 samples of d.npz" in said and "results equal" in said and len(bench.sessions) == 4
+    assert evaluate.table({1: 10.0, 2: 5.0}, 100)[1:] == [
+        "   1    10.00       10.0   1.00",
+        "   2     5.00       20.0   2.00",
+    ]
