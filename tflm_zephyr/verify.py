@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr import culprit
+from tflm_zephyr.batch import invoke_all
 from tflm_zephyr.comparison import Difference, compare
 from tflm_zephyr.errors import ModelError, ToolError
 from tflm_zephyr.feed.sample import Sample
@@ -120,10 +121,8 @@ def verify(
     expected = expect(model, samples)
     forms, equal, close = output_forms(model), 0, 0
     first: tuple[int, int, Difference] | None = None
-    for k, (sample, want) in enumerate(zip(samples, expected.runs, strict=True)):
-        if sample.fresh:
-            session.reset()
-        got = session.invoke(sample.inputs).outputs
+    for k, (done, want) in enumerate(zip(invoke_all(session, samples), expected.runs, strict=True)):
+        got = done.outputs
         found = [compare(form, *pair) for form, pair in zip(forms, zip(got, want, strict=True), strict=True)]
         worse = [(i, d) for i, d in enumerate(found) if d is not None and not d.close]
         equal += not any(found)

@@ -12,6 +12,9 @@ import pytest
 from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tflm_zephyr.dataset import evaluate_host, load_dataset
+from tflm_zephyr.feed.files import read_samples
+from tflm_zephyr.feed.sample import FeedOptions
+from tflm_zephyr.session.host_session import HostSession
 
 pytestmark = pytest.mark.usefixtures("_engines")
 
@@ -77,5 +80,19 @@ def test_the_sample_as_evaluated_before(tool: Tool) -> None:
     with np.load(ROOT / "samples" / "digits" / "test.npz") as data:
         np.savez(few, x=data["x"][:12], y=data["y"][:12])
     want = evaluate_host(model.read_bytes(), load_dataset(few))
-    found = tool("evaluate", few, "--host", model, "--jobs", "2", "--json").json
+    found = tool("evaluate", few, "--host", model, "--json").json
     assert found["predictions"] == list(want.predictions) and found["ticks"] is None
+    assert "Leave --jobs and --resume out" in tool("evaluate", few, "--host", model, "--jobs", "2").one_line()
+
+
+def test_windows_go_on_from_each_other_in_one_child(tool: Tool, shared: Path) -> None:
+    model, sound = shared / "models" / "audio_preprocessor_int8.tflite", shared / "inputs" / "yes_1000ms.wav"
+    whole = tool("infer", "--host", model, sound, "--json").json["answers"]
+    assert len(whole) == 33
+    twice = tool("infer", "--host", model, sound, sound, "--json").json["answers"]
+    assert twice[33:] == [{**answer, "notes": more["notes"]} for answer, more in zip(whole, twice[33:], strict=True)]
+    # The spectral subtraction keeps an estimate of the noise, so a window alone is another thing than in its place.
+    with HostSession(model) as session:
+        later = read_samples(str(sound), session.hello.inputs, FeedOptions())[20]
+        alone = session.invoke(later.inputs).outputs[0]
+    assert list(np.frombuffer(alone, np.int8)) != whole[20]["outputs"][0]["values"]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
@@ -17,8 +17,11 @@ from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.evaluation.data import load_labelled
 from tflm_zephyr.evaluation.pool import Opener, Pool
 from tflm_zephyr.evaluation.run import effort, run_all
+from tflm_zephyr.evaluation.state import Result
 from tflm_zephyr.progress import progress
 from tflm_zephyr.report import evaluate as report
+from tflm_zephyr.session.host_session import HostSession
+from tflm_zephyr.session.target import Target
 
 
 def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
@@ -32,22 +35,33 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
         data = load_labelled(args.data, hello.inputs, prod(hello.outputs[0].shape), options, labels, args.truth)
         judge = score if data.dataset.has_classes else deviate
         judge(hello.outputs[0], data.dataset, [bytes(hello.outputs[0].bytes)] * len(data.dataset))  # refused early
-        with progress(len(data.inputs), hello.model, "sample") as bar:
-            results = run_all(
-                pool,
-                hello,
-                data.inputs,
-                args.resume,
-                on_start=bar.skip,
-                on_sample=bar.update,
-                on_lost=_tell(say),
-            )
+        if args.host is None:
+            with progress(len(data.inputs), hello.model, "sample") as bar:
+                results = run_all(
+                    pool,
+                    hello,
+                    data.inputs,
+                    args.resume,
+                    on_start=bar.skip,
+                    on_sample=bar.update,
+                    on_lost=_tell(say),
+                )
+    if args.host is not None:
+        results = _on_host(targets(args)[0], data.inputs)
     found = judge(hello.outputs[0], data.dataset, [result.output for result in results])
     ticks = effort([result.ticks for result in results]) if hello.where != "host" else None
     return Done(
         report.text(hello, args.data, found, ticks, data.labels),
         report.plain(hello, args.data, found, ticks, data.labels),
     )
+
+
+def _on_host(target: Target, inputs: Sequence[Sequence[bytes]]) -> tuple[Result, ...]:
+    """All in one child process; there is no cable that could be pulled."""
+    assert target.host_model is not None
+    with HostSession(target.host_model, timeout_s=target.run_timeout_s) as session:
+        done = session.invoke_many(inputs, [True] * len(inputs))
+    return tuple(Result(run.outputs[0], run.ticks) for run in done)
 
 
 def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
@@ -58,6 +72,8 @@ def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
             raise AppError(f"{len(wanted)} ports are as many jobs", where="--jobs", hint="Leave it out")
         return [partial(opened, target, args, say) for target in wanted]
     jobs = args.jobs or 1
+    if args.host is not None and (jobs > 1 or args.resume is not None):
+        raise AppError("all runs in one go there", where="--host", hint="Leave --jobs and --resume out")
     if jobs > 1 and (args.port or args.record or args.replay):
         raise AppError(
             "one port or recording serves one job",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tflm_zephyr.answers import Answer, check_labels, load_labels
 from tflm_zephyr.app_files import write_new
+from tflm_zephyr.batch import invoke_all
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.commands.targets import one_target, opened
 from tflm_zephyr.errors import ToolError
@@ -16,7 +17,6 @@ from tflm_zephyr.feed.files import read_samples
 from tflm_zephyr.feed.sample import STDIN, FeedOptions, Sample
 from tflm_zephyr.model import load_model
 from tflm_zephyr.report import infer as report
-from tflm_zephyr.session.interface import Session
 from tflm_zephyr.tensor_values import TensorLike
 
 
@@ -30,7 +30,11 @@ def do_infer(args: argparse.Namespace, say: Say) -> Done:
         if labels:
             check_labels(labels, hello.outputs, str(args.labels))
         samples = read_all(args.input, hello.inputs, options)
-        answers = [_answer(session, sample) for sample in samples]
+        counted = hello.where != "host"
+        answers = [
+            Answer(sample.name, done.outputs, done.ticks if counted else None, sample.notes)
+            for sample, done in zip(samples, invoke_all(session, samples), strict=True)
+        ]
     lines = report.text(hello, answers, labels, raw=args.raw)
     if args.output is not None:
         write_new(args.output, report.as_bytes(kind, hello, answers, labels, raw=args.raw), force=args.force)
@@ -55,13 +59,6 @@ def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: Feed
     if sources.count(STDIN) > 1:
         raise ToolError("standard input is given twice", where="-")
     return [sample for source in sources for sample in read_samples(source, inputs, options)]
-
-
-def _answer(session: Session, sample: Sample) -> Answer:
-    if sample.fresh:
-        session.reset()
-    done = session.invoke(sample.inputs)
-    return Answer(sample.name, done.outputs, done.ticks if session.hello.where != "host" else None, sample.notes)
 
 
 def _kind(output: Path | None) -> str:

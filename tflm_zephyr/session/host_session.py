@@ -57,6 +57,19 @@ class HostSession:
         """See Session."""
         return Invocation(self._run(inputs), 0)
 
+    def invoke_many(self, runs: Sequence[Sequence[bytes]], fresh: Sequence[bool]) -> list[Invocation]:
+        """`invoke` for each of `runs` in one child, with a reset before those that are `fresh`.
+
+        The model is in its initial state before and after.
+        """
+        for inputs in runs:
+            self._check(inputs)
+        self.reset()
+        if not runs:
+            return []
+        self._last = run_many(self._bytes, runs, reset=fresh, timeout_s=self._timeout_s * len(runs))
+        return [Invocation(outputs, 0) for outputs in self._last.runs]
+
     def capture(self, inputs: Sequence[bytes]) -> Captured:
         """Not on the host."""
         raise self._cannot("look at single operators")
@@ -93,7 +106,7 @@ class HostSession:
     ) -> None:
         self.close()
 
-    def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
+    def _check(self, inputs: Sequence[bytes]) -> None:
         wanted = self._hello.inputs
         if len(inputs) != len(wanted):
             raise DeviceError(f"the model has {len(wanted)} inputs, {len(inputs)} were given", where=self._hello.model)
@@ -103,6 +116,9 @@ class HostSession:
                     f"input {number} ({tensor.name}) takes {tensor.bytes} bytes, {len(data)} were given",
                     where=self._hello.model,
                 )
+
+    def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
+        self._check(inputs)
         runs = [*self._past, tuple(inputs)]
         self._last = run_many(self._bytes, runs, reset=False, timeout_s=self._timeout_s)
         if self._stateful:
