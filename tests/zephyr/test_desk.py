@@ -6,18 +6,24 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from tests.fakes.bridge import PtyBridge
 from tests.zephyr.conftest import ROOT, Tool
+from tflm_zephyr.board import load_board
 from tflm_zephyr.dataset import evaluate_host, load_dataset
 from tflm_zephyr.model import load_model
 from tflm_zephyr.model_write import with_offline_plan
+from tflm_zephyr.run.qemu_link import QemuLink
 from tflm_zephyr.workspace import Workspace
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
@@ -153,3 +159,41 @@ def test_five_lines_inside_twisters_harness(digits: Path, tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("accepter", "url"),
+    [("tcp", "socket://localhost:{}"), ("telnet(rfc2217),tcp", "rfc2217://localhost:{}?ign_set_control")],
+)
+def test_a_board_behind_ser2net(tool: Tool, digits: Path, accepter: str, url: str) -> None:
+    program = shutil.which("ser2net") or shutil.which("ser2net", path="/usr/sbin")
+    if program is None:
+        pytest.skip("needs ser2net")
+    spec = load_board(BOARD).qemu
+    assert spec is not None
+    elf = digits / "build" / "mps2_an385" / "zephyr" / "zephyr.elf"
+    with socket.create_server(("localhost", 0)) as server:
+        port = server.getsockname()[1]
+    with PtyBridge(QemuLink(spec, elf)) as bridge:
+        lines = ("connection: &dk1", f"  accepter: {accepter},localhost,{port}",
+                 f"  connector: serialdev,{bridge.port},115200n81,local")  # fmt: skip
+        argv = [program, "-d", "-u", *(part for line in lines for part in ("-Y", line))]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            try:
+                _wait_for(port)
+                found = tool("verify", "--app", digits, "--port", url.format(port), "--random", "3", as_json=True)
+            finally:
+                child.kill()
+    assert found["passed"] and found["equal"] == 3
+
+
+def _wait_for(port: int) -> None:
+    ends = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("localhost", port), timeout=1).close()
+            time.sleep(0.3)  # it lets go of the port before it takes the next client
+            return
+        except OSError:
+            assert time.monotonic() < ends, "ser2net does not listen"
+            time.sleep(0.1)

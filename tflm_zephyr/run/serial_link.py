@@ -16,6 +16,7 @@ from tflm_zephyr.run.ports import find_ports
 from tflm_zephyr.run.result import Where
 
 _POLL_S = 0.05  # a port's own time-out stays as it is: changing it makes pyserial configure the port again
+_WRITE_TIMEOUT_S = 10.0
 _HINTS = {
     errno.ENOENT: "Is the board plugged in and switched on?",
     errno.EACCES: "Add yourself to the port's group (dialout on Debian), then log in again",
@@ -46,11 +47,13 @@ class SerialLink:
 
     def open(self) -> None:
         """Open the port. Raises DeviceError: missing, not permitted, busy, not a port, unreachable."""
+        # pyserial's rfc2217:// takes no time-out for writing: its socket has the system's.
+        write_timeout = None if self.name.startswith("rfc2217:") else _WRITE_TIMEOUT_S
         try:
             self._port = serial.serial_for_url(
-                self.name, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=10, exclusive=True
+                self.name, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=write_timeout, exclusive=True
             )
-        except (OSError, ValueError, AttributeError, TypeError, EOFError) as err:
+        except (OSError, ValueError, AttributeError, TypeError, EOFError, NotImplementedError) as err:
             raise self._refused(err) from err
 
     def close(self) -> None:

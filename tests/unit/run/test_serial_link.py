@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import serial
+import serial.rfc2217
 
 from tests.fakes.device import PtyDevice
 from tflm_zephyr.errors import DeviceError
@@ -87,6 +88,48 @@ def test_a_port_that_cannot_be_opened(url: str, says: str) -> None:
     with pytest.raises(DeviceError) as caught, Opened(SerialLink(url)):
         pass
     assert says in str(caught.value) and str(caught.value).startswith(f"{url}: ") and "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings(r"ignore:set\w+\(\) is deprecated:DeprecationWarning")  # pyserial's
+def test_a_port_behind_an_rfc2217_server() -> None:
+    with (
+        PtyDevice([b"hello", b"\xff\x00"], wait=True) as device,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        thread = threading.Thread(target=_serve_rfc2217, args=(server, device.port), daemon=True)
+        thread.start()
+        with Opened(SerialLink(f"rfc2217://127.0.0.1:{server.getsockname()[1]}")) as link:
+            device.start()
+            assert _read(link, 7) == b"hello\xff\x00"
+            link.write(b"\xff\x01 back")
+            assert device.received(7) == b"\xff\x01 back"
+        thread.join(5)
+
+
+class _PlainPort(serial.Serial):
+    """A pseudo-terminal, which has no control lines."""
+
+    rts = dtr = cts = dsr = ri = cd = property(lambda self: False, lambda self, value: None)
+
+
+def _serve_rfc2217(server: socket.socket, port: str) -> None:
+    """One client, served by pyserial's own server side."""
+    connection, _ = server.accept()
+    with connection, _PlainPort(port, timeout=0) as remote:
+        manager = serial.rfc2217.PortManager(remote, type("Wire", (), {"write": lambda _, d: connection.sendall(d)})())
+        connection.settimeout(0.01)
+        while True:
+            if data := remote.read(64):
+                connection.sendall(b"".join(manager.escape(data)))
+            try:
+                heard = connection.recv(64)
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            if not heard:
+                return
+            remote.write(b"".join(manager.filter(heard)))
 
 
 def test_a_busy_port() -> None:
