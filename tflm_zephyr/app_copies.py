@@ -14,7 +14,7 @@ from tflm_zephyr.board import Board
 
 
 def moved(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
-    """`spec`, which is for the folder `app`, for one board and with paths relative to `folder`."""
+    """`spec`, which is for the folder `app`, as a self-test for one board and with paths relative to `folder`."""
 
     def path(text: str) -> str:
         return Path(os.path.relpath((app / text).resolve(), folder.resolve())).as_posix()
@@ -22,6 +22,7 @@ def moved(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     return replace(
         spec,
         boards=(board,),
+        host_link=False,
         custom_sources=tuple(map(path, spec.custom_sources)),
         custom_include_dirs=tuple(map(path, spec.custom_include_dirs)),
     )

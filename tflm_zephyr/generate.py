@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tflm_zephyr import __version__, operators, sources
@@ -30,6 +30,7 @@ from tflm_zephyr.memory import arena_size
 from tflm_zephyr.model import load_model
 from tflm_zephyr.model_write import planned
 from tflm_zephyr.prepared import PreparedModel, Tflm, prepare
+from tflm_zephyr.shared_arena import share_arena
 from tflm_zephyr.static_plan import with_static_plan
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, PREALLOCATED_ALLOCATOR, StructSizes, with_layout
 from tflm_zephyr.tail import SLACK_BYTES
@@ -154,7 +155,10 @@ def generate(
         custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=relative_paths(map(include_dir, customs), app),
     )
-    if measured:
+    if config.shared_arena:
+        shared, arena = share_arena(models, prepared, base, name)
+        spec = replace(spec, models=shared, shared_arena=arena)
+    elif measured:
         spec, remarks = applied(
             spec, load_measurements(app), stack=config.main_stack_bytes is None and not config.host_link
         )

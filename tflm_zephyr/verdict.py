@@ -109,7 +109,8 @@ def verdict(spec: AppSpec, board: Board, runs: Sequence[int] | None = None) -> V
     library = _library(spec, board)
     kernels = _Kernels.of(spec, library, base)
     counts = [len(model.golden) for model in spec.models] if runs is None else runs
-    models = [_model(model, count) for model, count in zip(spec.models, counts, strict=True)]
+    shared = spec.shared_arena
+    models = [_model(model, count, own_arena=shared is None) for model, count in zip(spec.models, counts, strict=True)]
     more = len(spec.models) - 1
     parts = (
         Part(
@@ -119,6 +120,7 @@ def verdict(spec: AppSpec, board: Board, runs: Sequence[int] | None = None) -> V
         ),
         Part("kernels", kernels.need.flash_bytes, kernels.need.ram_bytes),
         *(part for three in models for part in three),
+        *(() if shared is None else (Part("arena of all models", 0, shared.bytes),)),
         Part("main stack", 0, spec.main_stack_bytes),
     )
     padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in counts)
@@ -154,11 +156,11 @@ def _arrays(runs: int) -> int:
     return 2 if runs else 1
 
 
-def _model(model: ModelSpec, runs: int) -> tuple[Part, Part, Part]:
+def _model(model: ModelSpec, runs: int, *, own_arena: bool) -> tuple[Part, Part, Part]:
     return (
         Part(f"model {model.ident}", len(model.data), 0),
         Part(f"golden data of {model.ident}", golden_bytes(model, runs), 0),
-        Part(f"arena of {model.ident}", 0, model.arena.bytes),
+        Part(f"arena of {model.ident}", 0, model.arena.bytes if own_arena else 0),
     )
 
 

@@ -194,3 +194,16 @@ def test_a_sensor_and_a_model_share_two_buffers(tool: Tool, apps: Path, workspac
     got = [[output["data"] for output in run["outputs"]] for run in results[0]["runs"]]
     assert got == [run["outputs"] for run in json.loads((app / "golden" / "digits.json").read_text())["runs"]]
     assert len(got) == 10
+
+
+def test_two_models_in_one_arena(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    sizes = {}
+    for shared in (False, True):
+        app = apps / f"shared_{shared}"
+        config = {"boards": [BOARD], "shared_arena": shared, "models": [str(DIGITS), str(HELLO_WORLD)]}
+        (apps / "shared.yaml").write_text(yaml.safe_dump(config))
+        tool("generate", "--app", apps / "shared.yaml", "-o", app)
+        results = _build_and_run(tool, app, BOARD)
+        _check(results, app, BOARD, workspace.tflm_revision)
+        sizes[shared] = [result["arena"]["size_bytes"] for result in results]
+    assert sizes[True][0] == sizes[True][1] < sum(sizes[False])
