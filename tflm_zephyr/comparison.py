@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflm_zephyr.tensor_values import TensorLike, raw_elements
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.tensor_values import TensorForm, TensorLike, raw_elements
 
 FLOAT_TOLERANCE = 1e-5
 """Floats this far apart, relative to the reference where that is above 1, count as close (kFloatTolerance in the
@@ -37,7 +38,11 @@ def compare(tensor: TensorLike, got: bytes, want: bytes) -> Difference | None:
         return None
     if len(got) != len(want):
         raise ValueError(f"{tensor.name}: {len(got)} bytes beside {len(want)}")
-    one, other = (raw_elements(tensor, data) for data in (got, want))
+    try:
+        one, other = (raw_elements(tensor, data) for data in (got, want))
+    except ModelError:  # a type that numpy lacks: its bytes
+        tensor = TensorForm(tensor.name, "uint8", (len(got),), None, 0)
+        one, other = (raw_elements(tensor, data) for data in (got, want))
     floats = one.dtype.kind == "f"
     wide = numpy.float64 if floats else object  # of whole numbers no difference is lost
     bits = one.view(f"u{one.itemsize}") != other.view(f"u{one.itemsize}")

@@ -79,7 +79,7 @@ def element_type(tensor: TensorLike) -> numpy.dtype[Any]:
         found: numpy.dtype[Any] = numpy.dtype(tensor.type).newbyteorder("<")
         return found
     except TypeError:
-        raise ModelError(f"input {tensor.name} is of type {tensor.type}, which data files cannot hold") from None
+        raise ModelError(f"tensor {tensor.name} is of type {tensor.type}, which arrays cannot hold") from None
 
 
 def elements(values: numpy.ndarray, tensor: TensorLike, where: str, *, raw: bool = False) -> numpy.ndarray:

@@ -65,3 +65,8 @@ def test_other_sizes_are_no_comparison() -> None:
 def test_scalars_and_booleans() -> None:
     found = compare(TensorForm("t", "bool", (), None, 0), b"\x01", b"\x00")
     assert found is not None and found.at == (0,) and found.largest == 1
+
+
+def test_types_that_numpy_lacks_are_compared_by_their_bytes() -> None:
+    found = compare(TensorForm("t", "bfloat16", (2,), None, 0), b"\x00\x01\x02\x03", b"\x00\x01\x02\x05")
+    assert found is not None and (found.differing, found.count, found.at, found.close) == (1, 4, (3,), False)

@@ -166,3 +166,16 @@ def test_the_command_line_says_what_it_lacks(tool: Tool, device: FakeSession) ->
     device._change = device._outputs = None
     done = tool("verify", "--port", "p", "--tflite", "net.tflite", "--random", "2", "--seed", "5")
     assert done.code == 0 and "  2 of 2 equal" in done.out
+
+
+def test_an_app_names_its_model_and_has_a_copy(tool: Tool, monkeypatch: pytest.MonkeyPatch, model_file: Path) -> None:
+    assert tool("generate", model_file, "-o", "app", "-b", "mps2/an385").code == 0
+    session = FakeSession(model_file.read_bytes())
+    monkeypatch.setattr(targets, "open_session", lambda target, **more: session)
+    asked = ("verify", "--app", "app", "--random", "1")
+    assert tool(*asked).code == 0
+    model_file.unlink()  # what the app carries differs at most by its plan
+    assert tool(*asked).code == 0
+    model_file.write_bytes(chain(2, 16))
+    assert "runs a model with SHA-256" in tool(*asked).one_line()
+    assert "has no model other but net" in tool(*asked, "--model", "other").one_line()
