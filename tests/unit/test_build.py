@@ -237,3 +237,16 @@ def test_other_revisions(recorded: Recorded, says: list[str]) -> None:
     assert all(part in str(caught.value) for part in [*says, "--force"])
     forced = "; ".join(check_revisions(recorded, _workspace("4.1.0", REV), force=True))
     assert all(part in forced for part in says)
+
+
+def test_overlaps_are_for_the_kernels_that_they_were_made_for() -> None:
+    """CMSIS-NN's revision matters to an app whose outputs overlap inputs, and to no other."""
+    there = _workspace("4.1.0", REV)
+    there.__dict__["cmsis_nn_revision"] = "c" * 40
+    plain, same = Recorded("4.1.0", REV), Recorded("4.1.0", REV, {"TFLM": REV, "CMSIS-NN": "c" * 40})
+    assert check_revisions(plain, there) == check_revisions(same, there) == ()
+    other = Recorded("4.1.0", REV, {"TFLM": REV, "CMSIS-NN": "d" * 40})
+    with pytest.raises(BuildError, match="overlap inputs as the kernels allow of CMSIS-NN dddddddddddd, but") as caught:
+        check_revisions(other, there)
+    assert "--overlap off (overlap: off), or build with --force" in str(caught.value)
+    assert "has cccccccccccc" in check_revisions(other, there, force=True)[0]

@@ -552,3 +552,30 @@ def test_every_stock_model_gives_an_app_or_one_line(
         return
     assert render(made.spec)
     assert only(made).arena.bytes >= made.prepared[0].head.head_bytes
+
+
+def overlapping_app(tmp_path: Path, tflm: Tflm, **values: object) -> Generated:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(chain(3, 4096))
+    config = AppConfig((ModelConfig(path, **values),), boards=("mps2/an385",), kernels="cmsis_nn")  # type: ignore[arg-type]
+    return generate(config, tmp_path / "app", tflm, golden=False)
+
+
+def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm: Tflm) -> None:
+    made = overlapping_app(tmp_path, tflm)
+    assert made.prepared[0].head.overlapping == 3 and made.prepared[0].head.head_bytes == 4096
+    assert made.manifest.overlap == {"CMSIS-NN": tflm.cmsis_nn_revision, "TFLM": tflm.revision}
+    off = overlapping_app(tmp_path, tflm, overlap="off")
+    assert off.prepared[0].head.head_bytes == 8192 and off.manifest.overlap == {}
+    assert overlapping_app(tmp_path, tflm, plan="online").manifest.overlap == {}
+
+
+@pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision"])
+@pytest.mark.parametrize("there", ["f" * 40, ""])
+def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm, what: str, there: str) -> None:
+    made = overlapping_app(tmp_path, replace(tflm, **{what: there}))  # type: ignore[arg-type]
+    assert made.prepared[0].head.overlapping == 0 and made.manifest.overlap == {}
+    (note,) = [note for note in made.notes if "overlaps" in note]
+    assert ("CMSIS-NN" if "cmsis" in what else "TFLM") in note and (there[:12] or "git cannot tell") in note
+    quiet = overlapping_app(tmp_path, replace(tflm, **{what: there}), overlap="off")  # type: ignore[arg-type]
+    assert not any("overlaps" in note for note in quiet.notes)

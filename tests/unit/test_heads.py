@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builder import chain
 from tests.unit.test_memory import fits_not_greedy, graph_model, library
+from tflm_zephyr.errors import PlanError
 from tflm_zephyr.heads import Need, needs
 from tflm_zephyr.kernels import KernelLibrary, get
 from tflm_zephyr.memory import arena_size, given_plan, plan_head
@@ -95,3 +97,36 @@ def test_stock_models_under_both_libraries(shared_model: Path) -> None:
         if type(error).__name__ != "ModelError":
             raise
         pytest.skip(str(error))
+
+
+def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
+    """person_detect's 1x1 convolutions: CMSIS-NN allows no overlap there, Helium and the reference do."""
+    model = load_model(shared / "models" / "person_detect.tflite")
+    plain = needs(model, [get("reference")])[0].arena.bytes
+    alone = needs(model, [get("reference")], overlap=True)
+    assert alone[0].head.overlapping and alone[0].arena.bytes < plain
+    both = needs(model, [get("reference"), get("cmsis_nn", dsp=True)], overlap=True)
+    assert [need.head.overlapping for need in both] == [0, 0]
+    assert max(need.head.head_bytes for need in both) == 55_296
+    helium = needs(model, [get("cmsis_nn", mve=True)], overlap=True)[0]
+    offsets = helium.head.offsets
+    assert offsets is not None and helium.head.overlapping
+    given = parse_model(with_offline_plan(model, offsets))
+    assert given_plan(given, get("cmsis_nn", mve=True)) is not None
+    with pytest.raises(PlanError, match=r"overlap: operator .*, with the cmsis_nn kernels"):
+        given_plan(given, get("cmsis_nn", dsp=True))
+
+
+def test_an_overlap_that_no_library_knows_is_none() -> None:
+    model = parse_model(chain(3, 400))
+    known = get("reference")
+    assert needs(model, [known], overlap=True)[0].head.overlapping
+    assert not needs(model, [known, known.without(["RELU"])], overlap=True)[0].head.overlapping
+    assert not needs(model, [known])[0].head.overlapping
+
+
+def test_no_overlap_where_the_arena_stays_as_large() -> None:
+    """A small model's arena is what TFLM needs while it plans: offsets would only take flash."""
+    model = parse_model(chain(1, 16))
+    assert plan_head(model, get("reference"), overlap=[get("reference")]).overlapping
+    assert needs(model, [get("reference")], overlap=True)[0].head.offsets is None
