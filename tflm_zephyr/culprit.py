@@ -119,12 +119,14 @@ def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
     if offsets is None:
         return ()
     found = []
+    # The app's order of operators may be another one.
+    last = next(op.index for op in main.operators if op.outputs == operator.outputs)
     for index in dict.fromkeys(operator.inputs):
         victim = main.tensors[index]
         if index < 0 or victim.is_constant or offsets[index] < 0:
             continue
         made = next((op.index for op in main.operators if index in op.outputs), -1)
-        for writer in main.operators[made + 1 : operator.index + 1]:
+        for writer in main.operators[made + 1 : last + 1]:
             for other in writer.outputs:
                 if other != index and _overlap(offsets, victim, main.tensors[other]):
                     found.append(Overwritten(victim, main.tensors[other], writer))

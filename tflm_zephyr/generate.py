@@ -118,7 +118,7 @@ def generate(
         prepared.append(item)
         model_spec = _model_spec(item, runs, sizes, _typed(item, config, tflm, choice))
         if config.planner == "static":
-            unplanned = planned(item.model, None)
+            unplanned = planned(item.running, None)
             model_spec = with_static_plan(model_spec, item.needs, unplanned, sizes, model_config.arena)
         models.append(model_spec)
         notes.extend(f"{model_config.label}: {remark}" for remark in runs.notes)

@@ -65,7 +65,7 @@ def needs(
 def needs_of_plan(
     model: Model,
     libraries: Sequence[KernelLibrary],
-    offsets: Sequence[int],
+    offsets: Sequence[int] | None,
     preallocated: Collection[int] = (),
     *,
     arena_bytes: int | None = None,

@@ -214,16 +214,19 @@ def given_plan(model: Model, library: KernelLibrary) -> Plan | None:
 def head_with_plan(
     model: Model,
     library: KernelLibrary,
-    rows: Sequence[int],
+    rows: Sequence[int] | None,
     *,
     preallocated: Collection[int] = (),
     arena_bytes: int | None = None,
 ) -> HeadPlan:
-    """The head of `model` with the user's own plan: an offset for each tensor of all subgraphs, -1 = placed by TFLM.
+    """The head of `model` with the user's own plan: an offset for each tensor of all subgraphs, -1 = placed by TFLM, as
+    all are for None.
 
     PlanError naming tensors and offsets when there are not as many as tensors, one is for a tensor that no plan can
     place, some overlap where the kernels of `library` do not allow it, are not aligned, or end past `arena_bytes`.
     """
+    placed = rows is not None and any(row != ONLINE for row in rows)
+    rows = [ONLINE] * model.tensor_count if rows is None else rows
     if len(rows) != model.tensor_count:
         what = f"the plan has {len(rows)} offsets, the model {model.tensor_count} tensors"
         raise PlanError(what, where=model.where, hint="A plan gives one offset for each tensor, -1 for TFLM's choice")
@@ -238,7 +241,7 @@ def head_with_plan(
         model, library, plan_variables=variables, preallocated=preallocated, overlap=(library,), offline="auto"
     )
     plan, why_unsafe = _given(model, library, head.graph, rows, variables, arena_bytes)
-    return replace(head, plan=plan, offsets=tuple(rows), why_unsafe=why_unsafe)
+    return replace(head, plan=plan, offsets=tuple(rows) if placed else None, why_unsafe=why_unsafe)
 
 
 def _places_variables(model: Model, rows: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from tflm_zephyr import schema
 from tflm_zephyr.errors import ModelError, PlanError
@@ -52,6 +53,33 @@ def planned(model: Model, offsets: Sequence[int] | None) -> bytes:
 def aligned(model: Model) -> bytes:
     """The model with every buffer inside the flatbuffer at a multiple of 16 bytes; unchanged if it is so."""
     return _rewritten(model, None, keep_plan=True)
+
+
+def with_operator_order(model: Model, order: Sequence[int]) -> bytes:
+    """The model with the main subgraph's operators in `order`: their indices, each once.
+
+    The file's bytes but for the vector of offsets to the operators, which point forward from wherever they stand in it.
+    PlanError for another list than one of all operators, and where the file's parts overlap.
+    """
+    if sorted(order) != list(range(len(model.main.operators))):
+        raise PlanError("not an order of the model's operators", where=model.where, hint="Name each of them once")
+    main = next(iter(Reader(model.data, model.where).root("Model").children("subgraphs")))
+    targets = [table.pos for table in main.children("operators")]
+    start, _ = main.span("operators") or (0, 0)
+    patched = bytearray(model.data)
+    if targets and min(targets) < start + 4 * len(targets):
+        raise PlanError("its operators lie before the list of them", where=model.where, hint="Keep the model's order")
+    for number, operator in enumerate(order):
+        pos = start + 4 * number
+        struct.pack_into("<I", patched, pos, targets[operator] - pos)
+    read = parse_model(bytes(patched), where=model.where)
+    wanted = [replace(model.main.operators[operator], index=number) for number, operator in enumerate(order)]
+    others = repr((read.subgraphs[1:], read.main.tensors)) == repr((model.subgraphs[1:], model.main.tensors))
+    if repr(list(read.main.operators)) != repr(wanted) or not others:
+        raise PlanError(
+            "the file's parts overlap", where=model.where, hint="Keep the model's order, or export it again"
+        )
+    return bytes(patched)
 
 
 def misaligned_buffers(model: Model) -> tuple[int, ...]:

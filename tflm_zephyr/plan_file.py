@@ -4,8 +4,9 @@
 {"offsets": [0, -1, 64], "sha256": "...", "kernels": "reference"}
 
 `offsets` has a number for each tensor of all subgraphs, constants included: bytes from the arena's start, or -1 where
-TFLM places it. `sha256` of the model and `kernels` (reference, cmsis_nn) may be left out; where they are there they
-must be those that the plan is used with. Other keys are of no account.
+TFLM places it; null leaves all to TFLM. `sha256` of the model and `kernels` (reference, cmsis_nn) may be left out;
+where they are there they must be those that the plan is used with. `order` lists the main subgraph's operators as they
+are to run, by their index in the file; without it they run in the file's order. Other keys are of no account.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ _HINT = "`tflm-zephyr plan MODEL --json` prints a plan"
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What the file `where` says; `sha256` and `kernels` are "" where it does not."""
+    """What the file `where` says; `sha256` and `kernels` are "" where it does not, `offsets` None where TFLM is to
+    place everything."""
 
     where: str
-    offsets: tuple[int, ...]
+    offsets: tuple[int, ...] | None
     sha256: str = ""
     kernels: str = ""
+    order: tuple[int, ...] | None = None
 
     def check_use(self, model: Model, kernels: Collection[str]) -> None:
         """PlanError when the plan was made for another model, or for other kernels than those of `kernels`."""
@@ -51,9 +54,10 @@ def load_plan(path: Path) -> PlanFile:
         raise PlanError("no such file", where=where, hint="Give the path of a plan") from None
     except (OSError, ValueError, RecursionError) as error:
         raise PlanError(f"no JSON: {' '.join(str(error).split())}", where=where, hint=_HINT) from None
-    if not isinstance(raw, dict) or not isinstance(raw.get("offsets"), list):
+    offsets = raw.get("offsets", "") if isinstance(raw, dict) else ""
+    if not isinstance(offsets, list) and offsets is not None:
         raise PlanError("has no list of offsets", where=where, hint=_HINT)
-    for index, offset in enumerate(raw["offsets"]):
+    for index, offset in enumerate(offsets or ()):
         if not isinstance(offset, int) or isinstance(offset, bool) or not -1 <= offset < _LIMIT:
             what = f"tensor {index} has {json.dumps(offset)[:40]} for an offset"
             raise PlanError(what, where=where, hint="An offset is a number of bytes, or -1 for TFLM's choice")
@@ -61,4 +65,9 @@ def load_plan(path: Path) -> PlanFile:
     for key, value in texts.items():
         if not isinstance(value, str):
             raise PlanError(f"{key} is no text", where=where, hint=_HINT)
-    return PlanFile(where, tuple(raw["offsets"]), **texts)
+    order = raw.get("order")
+    if order is not None and not (isinstance(order, list) and all(type(index) is int for index in order)):
+        raise PlanError("order is no list of operators", where=where, hint=_HINT)
+    return PlanFile(
+        where, None if offsets is None else tuple(offsets), **texts, order=None if order is None else tuple(order)
+    )

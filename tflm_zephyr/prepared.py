@@ -17,6 +17,7 @@ from tflm_zephyr.kernels.overlap import other_kernels
 from tflm_zephyr.memory import HeadPlan
 from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import planned
+from tflm_zephyr.operator_order import better_order, reordered
 from tflm_zephyr.plan_file import load_plan
 from tflm_zephyr.preallocated import preallocated_tensors
 from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
@@ -43,13 +44,18 @@ class Tflm:
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs."""
+    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs.
+
+    `running` is the model with the operators' order in the app, `order` their indices in the file, None for its own.
+    """
 
     config: ModelConfig
     model: Model
     resolver: operators.ResolverSpec
     needs: tuple[Need, ...]
     data: bytes
+    running: Model
+    order: tuple[int, ...] | None
 
     @property
     def head(self) -> HeadPlan:
@@ -80,20 +86,23 @@ def prepare(
     if config.plan_file is not None:
         mine = load_plan(config.plan_file)
         mine.check_use(model, {library.name for library in known})
-        found = needs_of_plan(model, known, mine.offsets, preallocated, arena_bytes=config.arena, sizes=sizes)
-        return _prepared(config, model, tflm, found)
-    found = needs(
-        model,
-        known,
-        offline="auto" if config.plan == "packed" else "never",
-        preallocated=preallocated,
-        overlap=config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries)),
-        sizes=sizes,
-    )
-    return _prepared(config, model, tflm, found)
+        order, running = mine.order, reordered(model, known[0], mine.order)
+        found = needs_of_plan(running, known, mine.offsets, preallocated, arena_bytes=config.arena, sizes=sizes)
+    else:
+        overlap = config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries))
 
+        def planned_with(one: Model) -> tuple[Need, ...]:
+            offline = "auto" if config.plan == "packed" else "never"
+            return needs(one, known, offline=offline, preallocated=preallocated, overlap=overlap, sizes=sizes)
 
-def _prepared(config: ModelConfig, model: Model, tflm: Tflm, found: tuple[Need, ...]) -> PreparedModel:
+        order, running, found = None, model, planned_with(model)
+        better = None
+        if config.order == "auto":
+            better = better_order(model, found[0].library, overlap=overlap, preallocated=preallocated)
+        if better is not None:
+            others = planned_with(better[0])
+            if others[0].arena.bytes < found[0].arena.bytes:
+                (running, order), found = better, others
     head = found[0].head
     resolver = operators.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
-    return PreparedModel(config, model, resolver, found, planned(model, head.offsets))
+    return PreparedModel(config, model, resolver, found, planned(running, head.offsets), running, order)

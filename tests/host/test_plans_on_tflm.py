@@ -16,7 +16,9 @@ from tflm_zephyr.host import HostRun, run_host
 from tflm_zephyr.kernels import get, host
 from tflm_zephyr.memory import HeadPlan, given_plan, plan_head
 from tflm_zephyr.model import Model, load_model, parse_model
-from tflm_zephyr.model_write import with_offline_plan, without_offline_plan
+from tflm_zephyr.model_write import planned as planned_with
+from tflm_zephyr.model_write import with_offline_plan, with_operator_order, without_offline_plan
+from tflm_zephyr.operator_order import better_order
 from tflm_zephyr.plan.check import check
 from tflm_zephyr.reference import seeded_inputs
 
@@ -256,3 +258,24 @@ def test_a_plan_that_overlaps_is_caught_where_tflm_runs_it() -> None:
     assert on_tflm(corrupt, model).head_bytes == plan_head(model, KERNELS, offline="never").head_bytes, "left out"
     with pytest.raises(ToolError, match="overlap"):
         given_plan(parse_model(corrupt), KERNELS)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_another_order_of_operators(seed: int) -> None:
+    """Where the graph branches: the same outputs from the operators in another order, with and without a plan."""
+    model = branching(seed)
+    better = better_order(model, HOST, overlap=True)
+    if better is None:
+        order = list(range(len(model.main.operators)))
+        assert parse_model(with_operator_order(model, order)).main == model.main
+        return
+    online = on_tflm(without_offline_plan(model), model)
+    assert on_tflm(without_offline_plan(better[0]), model).outputs == online.outputs
+    head = overlapping(better[0])
+    assert head.lower_bound_bytes < overlapping(model).lower_bound_bytes
+    planned = on_tflm(planned_with(better[0], head.offsets), model)
+    assert planned.outputs == online.outputs and planned.head_bytes == head.head_bytes
+
+
+def test_some_orders_are_better() -> None:
+    assert sum(better_order(branching(seed), HOST, overlap=True) is not None for seed in range(16)) >= 2

@@ -67,7 +67,7 @@ def test_a_wrong_plan_is_one_line(
     [
         ("{", "no JSON"),
         ("[1, 2]", "has no list of offsets"),
-        ({"offsets": None}, "has no list of offsets"),
+        ({"offset": [1]}, "has no list of offsets"),
         ({"offsets": [0, "x", 0, 0]}, 'tensor 1 has "x" for an offset'),
         ({"offsets": [0, 0, -2, 0]}, "tensor 2 has -2 for an offset"),
         ({"offsets": [0, 0, 0, True]}, "tensor 3 has true for an offset"),

@@ -20,7 +20,9 @@ KERNELS = get("reference")
 
 def item(head: HeadPlan, **values: object) -> report.PlannedModel:
     model, tail = head.graph.model, estimate_tail(head.graph, KERNELS)
-    made = report.PlannedModel(Path("a/net.tflite"), model, head, arena_size(head, KERNELS), tail, "reference kernels")
+    made = report.PlannedModel(
+        Path("a/net.tflite"), model, head, arena_size(head, KERNELS), tail, "reference kernels", None, model, None
+    )
     return replace(made, **values)  # type: ignore[arg-type]
 
 
@@ -33,7 +35,7 @@ def test_a_model() -> None:
     assert shown.endswith("Written: out.tflite")
     above = report.plan(item(replace(head, lower_bound_bytes=96)), draw=False, written=None)
     assert "this one is 32 bytes above" in above
-    raw = json.loads(json.dumps(report.plan_json(head)))
+    raw = json.loads(json.dumps(report.plan_json(head, head.graph.model, None)))
     assert (raw["linear_bytes"], raw["greedy_bytes"], raw["lower_bound_bytes"]) == (256, 128, 128)
     assert [buffer["size"] for buffer in raw["buffers"]] == [64] * 4
 
@@ -43,7 +45,7 @@ def test_an_overlapping_plan_says_what_it_holds_for() -> None:
     shown = report.plan(item(head), draw=False, written=None)
     assert "overlapped          64  outputs over inputs, as far as the kernels allow it" in shown
     assert "It holds for reference kernels alone: 3 outputs overlap inputs." in shown
-    assert report.plan_json(head)["overlapping"] == 3
+    assert report.plan_json(head, head.graph.model, None)["overlapping"] == 3
 
 
 def test_preallocated_tensors_say_what_they_save() -> None:

@@ -15,6 +15,7 @@ from tflm_zephyr.report import plan as report
 
 if TYPE_CHECKING:
     from tflm_zephyr.memory import HeadPlan
+    from tflm_zephyr.model import Model
 
 
 def do_plan(args: argparse.Namespace, say: Say) -> Done:
@@ -27,7 +28,7 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
 
     item = _planned(args, args.model[0])
     if args.output is not None:
-        _write_output(args.output, item.path, planned(item.model, item.head.offsets))
+        _write_output(args.output, item.path, planned(item.running, item.head.offsets))
     return Done(report.plan(item, draw=args.map, written=args.output), _json(args, item))
 
 
@@ -46,6 +47,7 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
     from tflm_zephyr.kernels import every_core, get, on_core
     from tflm_zephyr.memory import arena_size, head_with_plan, plan_head
     from tflm_zephyr.model import load_model
+    from tflm_zephyr.operator_order import better_order, reordered
     from tflm_zephyr.plan_file import load_plan
     from tflm_zephyr.preallocated import preallocated_tensors
     from tflm_zephyr.tail import estimate_tail
@@ -55,26 +57,36 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
     alike = every_core(args.kernels) if args.core is None else (library,)
     preallocated = preallocated_tensors(model, args.preallocate)
 
-    def head_of(without: Sequence[int]) -> HeadPlan:
+    overlap = () if args.overlap == "off" else alike
+
+    def head_of(one: Model, without: Sequence[int]) -> HeadPlan:
         return plan_head(
-            model,
+            one,
             library,
             preserve_inputs=args.preserve_inputs,
             preserve_intermediates=args.preserve_all,
             plan_variables=args.variables,
             preallocated=without,
-            overlap=() if args.overlap == "off" else alike,
+            overlap=overlap,
         )
 
     if args.plan_file is not None:
         mine = load_plan(args.plan_file)
         mine.check_use(model, [args.kernels])
+        order, running = mine.order, reordered(model, library, mine.order)
         for one in alike:
-            head = head_with_plan(model, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
+            head = head_with_plan(running, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
     else:
-        head = head_of(preallocated)
+        order, running, head = None, model, head_of(model, preallocated)
+        better = None
+        if args.order != "model":
+            better = better_order(model, library, overlap=bool(overlap), preallocated=preallocated)
+        if better is not None:
+            found = head_of(better[0], preallocated)
+            if found.head_bytes < head.head_bytes:
+                (running, order), head = better, found
     tail = estimate_tail(head.graph, library, variables_planned=head.variables_planned)
     core = f" on {args.core}" if args.core is not None else " on any core" if len(alike) > 1 else ""
     return report.PlannedModel(
@@ -84,14 +96,16 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
         arena_size(head, library),
         tail,
         f"{args.kernels} kernels{core}",
-        head_of(()).head_bytes if preallocated else None,
+        head_of(running, ()).head_bytes if preallocated else None,
+        running,
+        order,
     )
 
 
 def _json(args: argparse.Namespace, item: report.PlannedModel) -> dict[str, Any]:
     saved = None if item.without_bytes is None else item.without_bytes - item.head.head_bytes
     return {
-        **report.plan_json(item.head),
+        **report.plan_json(item.head, item.model, item.order),
         "kernels": args.kernels,
         "core": args.core,
         "tail_bytes": item.arena.tail_bytes,

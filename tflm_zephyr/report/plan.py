@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PlannedModel:
     """A model that `plan` was asked about. `kernels` says for which kernels and cores; `without_bytes` is the head
-    with all tensors in the arena, None where none is preallocated."""
+    with all tensors in the arena, None where none is preallocated. `running` is
+    the model with its operators in `order`, by their indices in the file, None for its own."""
 
     path: Path
     model: Model
@@ -28,7 +29,9 @@ class PlannedModel:
     arena: ArenaSize
     tail: TailEstimate
     kernels: str
-    without_bytes: int | None = None
+    without_bytes: int | None
+    running: Model
+    order: tuple[int, ...] | None
 
 
 def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
@@ -52,6 +55,8 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
         saved = item.without_bytes - head.head_bytes
         what = f"less, as {count(len(head.graph.preallocated), 'tensor')} in the app's own memory"
         lines.append(f"  preallocated {saved:>9}  {what}")
+    if item.order is not None:
+        lines.append("  Its operators run in another order than the model's, which needs less.")
     if head.unknown:
         lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
     if head.overlapping:
@@ -104,10 +109,11 @@ def _placing(head: HeadPlan) -> str:
     return "as metadata; TFLM places scratch buffers around it"
 
 
-def plan_json(head: HeadPlan) -> dict[str, Any]:
-    """A model's plan."""
+def plan_json(head: HeadPlan, model: Model, order: Sequence[int] | None) -> dict[str, Any]:
+    """The plan of `model`, whose operators run in `order`, None for its own."""
     return {
-        "sha256": head.graph.model.sha256,
+        "sha256": model.sha256,
+        "order": None if order is None else list(order),
         "linear_bytes": head.linear_bytes,
         "greedy_bytes": head.greedy_bytes,
         "packed_bytes": head.packed_bytes,

@@ -83,7 +83,7 @@ def app_json(made: Generated) -> dict[str, Any]:
                 "operators": [call.expression for call in model.resolver.calls],
                 "resolver_size": model.resolver.size,
                 "arena": asdict(model.arena),
-                "head": plan_json(item.head),
+                "head": plan_json(item.head, item.model, item.order),
                 "offline_plan": item.planned,
                 "golden": {"runs": len(model.golden), "source": model.golden_source},
             }
