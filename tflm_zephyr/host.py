@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_zephyr import kernels, process
+from tflm_zephyr import process
 from tflm_zephyr.errors import DeviceError, ModelError, PlanError, ToolError
 from tflm_zephyr.host_child import MARK_MEMORY
-from tflm_zephyr.memory import given_plan
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.model_write import without_offline_plan
 
 DEFAULT_ARENA_BYTES = 256 << 20
 DEFAULT_TIMEOUT_S = 600.0
@@ -95,6 +92,11 @@ def run_host(
 
 def _with_safe_plan(data: bytes) -> bytes:
     """The model without a plan that does not hold here, as when outputs overlap inputs for other kernels alone."""
+    from tflm_zephyr import kernels  # and what it takes are slow to import for those who only look up names here
+    from tflm_zephyr.memory import given_plan
+    from tflm_zephyr.model import parse_model
+    from tflm_zephyr.model_write import without_offline_plan
+
     try:
         model = parse_model(data)
         given_plan(model, kernels.host())
