@@ -2,7 +2,8 @@
 """The main thread's stack: what the interpreter and the deepest kernel take, and a margin.
 
 The bytes of TFLM and of each kernel come from their machine code (see `kernel_sizes`): bounds, so that the margin
-is for what the app adds.
+is for what the app adds. A Cortex-M that was not measured takes the deeper of the two measured cores that are nearest
+to it, one without and one with a floating point unit; the margin is for that, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ APP_BYTES = 256
 MARGIN = 1 / 8
 _STEP = 64
 UNMEASURED_BYTES = 4096
-"""For kernels or cores that were not measured: kernels of the user's, Helium's, other architectures'."""
+"""For kernels that were not measured and cores that no measured one is like: kernels of the user's, Helium's, other
+architectures'."""
 DEBUG_BYTES = 1024
 """What printf adds where TFLM's messages are kept."""
 
