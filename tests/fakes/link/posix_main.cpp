@@ -10,6 +10,10 @@
 
 #include "toy.hpp"
 
+#ifndef WINDOW_BYTES
+#define WINDOW_BYTES 2048
+#endif
+
 namespace {
 
 bool g_slow;
@@ -29,7 +33,7 @@ void Send(const void *data, size_t size)
 	}
 }
 
-uint8_t g_out[1 << 15];
+uint8_t g_out[1 << 16];
 size_t g_out_size;
 
 void Write(void *, const uint8_t *data, size_t size)
@@ -51,17 +55,28 @@ void Lock(void *, bool taken)
 	}
 }
 
+uint8_t g_in[1 << 16];
+size_t g_in_at;
+size_t g_in_size;
+
 size_t Read(void *, uint8_t *data, size_t size)
 {
-	pollfd in = {STDIN_FILENO, POLLIN, 0};
-	if (poll(&in, 1, 100) <= 0) {
-		return 0;
+	if (g_in_at == g_in_size) {
+		pollfd in = {STDIN_FILENO, POLLIN, 0};
+		if (poll(&in, 1, 100) <= 0) {
+			return 0;
+		}
+		const ssize_t got = read(STDIN_FILENO, g_in, sizeof(g_in));
+		if (got <= 0) {
+			std::exit(0);
+		}
+		g_in_at = 0;
+		g_in_size = static_cast<size_t>(got);
 	}
-	const ssize_t got = read(STDIN_FILENO, data, size);
-	if (got <= 0) {
-		std::exit(0);
-	}
-	return static_cast<size_t>(got);
+	size = size < g_in_size - g_in_at ? size : g_in_size - g_in_at;
+	std::memcpy(data, g_in + g_in_at, size);
+	g_in_at += size;
+	return size;
 }
 
 uint32_t Ticks()
@@ -98,14 +113,14 @@ int main(int count, char **words)
 		g_text |= std::strcmp(words[i], "text") == 0;
 		g_crash |= std::strcmp(words[i], "crash") == 0;
 		while (std::strcmp(words[i], "echo") == 0) {
-			uint8_t data[2048];
+			static uint8_t data[sizeof(g_in)];
 			Send(data, Read(nullptr, data, sizeof(data)));
 		}
 	}
 	toy::during_invoke = DuringInvoke;
 	toy::now = Ticks;
 	const tflm_link::Port port = {nullptr, Read, Write, [](void *) { return Ticks(); }, Lock};
-	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 2, 1000000, 2048, nullptr};
+	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 2, 1000000, WINDOW_BYTES, nullptr};
 	static tflm_link::Device device(port, app);
 	device.Start();
 	while (true) {
