@@ -151,6 +151,10 @@ class DeviceSession:
             LinkStatistics(taken, damaged, doubled, self._channel.resent),
         )
 
+    def set_inputs(self, inputs: Sequence[bytes]) -> None:
+        """Write the model's inputs and nothing more; `invoke` does it as well."""
+        self._recovering("writing the inputs", lambda: self._write(inputs))
+
     def echo(self, payloads: Iterable[bytes]) -> list[bytes]:
         """What the device sends back of `payloads`, each at most Hello.limits.payload_bytes."""
         requests = [Request(Kind.ECHO, payload) for payload in payloads]
