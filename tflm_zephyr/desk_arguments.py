@@ -85,6 +85,13 @@ def _target(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--timeout", type=seconds, default=600.0, metavar="S", help="the longest that one run may take (default: 600)"
     )
+    group.add_argument(
+        "--reply-timeout",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="silence after which a request that a device answers at once has failed (default: 10)",
+    )
     group.add_argument("-v", "--verbose", action="store_true", help="show what the app prints")
 
 

@@ -29,6 +29,7 @@ from tflm_zephyr.workspace import Workspace
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
 BOARD = "mps2/an385"
+PATIENT = ("--reply-timeout", "120")  # the machine may have other builds to do
 DIGITS = ROOT / "samples" / "digits"
 HELD_OUT = DIGITS / "test.npz"
 
@@ -51,7 +52,7 @@ def digits(tool: Tool, apps: Path) -> Path:
 
 
 def test_infer_reads_digits(tool: Tool, digits: Path) -> None:
-    found = tool("infer", "--app", digits, HELD_OUT, "--labels", DIGITS / "labels.txt", as_json=True)
+    found = tool("infer", *PATIENT, "--app", digits, HELD_OUT, "--labels", DIGITS / "labels.txt", as_json=True)
     with np.load(HELD_OUT) as data:
         right = [a["label"] == str(y) for a, y in zip(found["answers"], data["y"], strict=True)]
     assert len(right) == 450 and sum(right) > 430
@@ -61,12 +62,12 @@ def test_infer_reads_digits(tool: Tool, digits: Path) -> None:
 def test_evaluation_equals_litert_one_by_one_with_any_number_of_jobs(tool: Tool, digits: Path, tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     want = evaluate_host((DIGITS / "digits.tflite").read_bytes(), load_dataset(HELD_OUT), engine="litert")
-    one = tool("evaluate", HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)
-    two = tool("evaluate", HELD_OUT, "--app", digits, "--jobs", "2", as_json=True)
+    one = tool("evaluate", *PATIENT, HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)
+    two = tool("evaluate", *PATIENT, HELD_OUT, "--app", digits, "--jobs", "2", as_json=True)
     assert one["predictions"] == two["predictions"] == list(want.predictions)
     assert one["confusion"] == two["confusion"] and one["accuracy"] == want.accuracy
     assert one["ticks"]["mean"] > 0 and one["ticks"]["p99"] >= one["ticks"]["mean"]
-    again = tool("evaluate", HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)
+    again = tool("evaluate", *PATIENT, HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)
     assert again == one
 
 
@@ -79,7 +80,7 @@ def test_verify_byte_for_byte(tool: Tool, apps: Path, request: pytest.FixtureReq
         path = request.getfixturevalue("shared") / "models" / f"{model}.tflite"
     app = link_app(tool, apps, f"{model}_{kernels}_link", path, kernels)
     tool("build", app, "--board", BOARD)
-    found = tool("verify", "--app", app, "--random", "3", as_json=True)
+    found = tool("verify", *PATIENT, "--app", app, "--random", "3", as_json=True)
     assert found["kernels"] == kernels and found["passed"] and found["equal"] == 3
 
 
@@ -93,7 +94,7 @@ def test_a_plan_that_is_wrong_names_the_operator(tool: Tool, apps: Path) -> None
     offsets[fed], offsets[second.outputs[0]] = 0, 16  # its outputs fall into what it still has to read
     carried.write_bytes(with_offline_plan(model, offsets))
     tool("build", app, "--board", BOARD)
-    found = tool("verify", "--app", app, "--random", "2", code=1)
+    found = tool("verify", *PATIENT, "--app", app, "--random", "2", code=1)
     assert "DIFFERS" in found and f"first operator that differs: operator 1 ({second.key})" in found
     assert f"over tensor {fed} " in found
 
@@ -112,7 +113,7 @@ def test_a_kernel_that_is_wrong_names_the_operator(tool: Tool, apps: Path, works
     assert text.count(f"  {source}\n") == 1
     listed.write_text(text.replace(f"  {source}\n", f"  {os.path.relpath(wrong, workspace.tflm_dir)}\n"))
     tool("build", app, "--board", BOARD)
-    found = tool("verify", "--app", app, "--random", "4", code=1, as_json=True)
+    found = tool("verify", *PATIENT, "--app", app, "--random", "4", code=1, as_json=True)
     culprit = found["failure"]["operator"]
     assert (culprit["index"], culprit["name"]) == (3, "MAX_POOL_2D")
     assert culprit["difference"] | {"got": 0, "want": 0} == {
@@ -124,15 +125,17 @@ def test_a_kernel_that_is_wrong_names_the_operator(tool: Tool, apps: Path, works
 
 def test_profiles_repeat_and_gate(tool: Tool, digits: Path, tmp_path: Path) -> None:
     base, trace = tmp_path / "base.json", tmp_path / "trace.json"
-    tool("profile", "--app", digits, "--runs", "3", "-o", base, "--trace", trace)
-    found = tool("profile", "--app", digits, "--runs", "3", "--baseline", base, "--max-regression", "1%", as_json=True)
+    tool("profile", *PATIENT, "--app", digits, "--runs", "3", "-o", base, "--trace", trace)
+    found = tool(
+        "profile", *PATIENT, "--app", digits, "--runs", "3", "--baseline", base, "--max-regression", "1%", as_json=True
+    )
     assert found["unit"] == "instructions" and found["resolution"] == 40
     assert not any(change["slower"] for change in found["changes"])
     assert all(cost["median"] % 40 == 0 for cost in found["operators"])
     faster = json.loads(base.read_text())
     faster["operators"][0]["median"] //= 2
     (tmp_path / "faster.json").write_text(json.dumps(faster))
-    said = tool("profile", "--app", digits, "--runs", "3", "--baseline", tmp_path / "faster.json", code=1)
+    said = tool("profile", *PATIENT, "--app", digits, "--runs", "3", "--baseline", tmp_path / "faster.json", code=1)
     assert "SLOWER than the baseline by more than 2 %: operator 0 (" in said
     assert json.loads(trace.read_text())["traceEvents"]
 
@@ -181,7 +184,9 @@ def test_a_board_behind_ser2net(tool: Tool, digits: Path, accepter: str, url: st
         with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
             try:
                 _wait_for(port)
-                found = tool("verify", "--app", digits, "--port", url.format(port), "--random", "3", as_json=True)
+                found = tool(
+                    "verify", *PATIENT, "--app", digits, "--port", url.format(port), "--random", "3", as_json=True
+                )
             finally:
                 child.kill()
     assert found["passed"] and found["equal"] == 3

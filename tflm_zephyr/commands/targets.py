@@ -31,7 +31,7 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
         host_model=args.host,
         model=args.model or "",
         record=args.record,
-        reply_timeout_s=min(args.timeout, Target.reply_timeout_s),
+        reply_timeout_s=args.reply_timeout,
         run_timeout_s=args.timeout,
     )
     ways = [bool(args.app or ports), args.host is not None, args.replay is not None]
