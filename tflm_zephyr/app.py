@@ -163,7 +163,7 @@ class AppSpec:
     `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
     has TFLM's sources by library.
 
-    `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
+    `zephyr_revision` is what the manifest pins, the release's tag where empty. `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
     the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
     "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena` is the one arena of all
     models, None where each has its own. `measure`: the app looks for the smallest arena of each model. `record`: it
@@ -190,6 +190,7 @@ class AppSpec:
     measure: bool = False
     record: bool = False
     host_link: bool = False
+    zephyr_revision: str = ""
 
     @property
     def cmsis_nn(self) -> bool:

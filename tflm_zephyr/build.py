@@ -154,7 +154,7 @@ def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = F
         for name, wanted in sorted(recorded.overlap.items())
         if there.get(name, "") not in ("", wanted)
     ]
-    hint = "Generate the app again, run `west update`, or build with --force"
+    hint = "Generate the app again in this workspace, run `west update`, or build with --force"
     if wrong:
         differences += (f"its outputs overlap inputs as the kernels allow of {' and of '.join(wrong)}",)
         hint = "Generate the app again in this workspace, or with --overlap off (overlap: off), or build with --force"

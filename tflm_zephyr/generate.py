@@ -35,13 +35,9 @@ from tflm_zephyr.static_plan import with_static_plan
 from tflm_zephyr.struct_sizes import CORTEX_M, CORTEX_M_STATIC, PREALLOCATED_ALLOCATOR, StructSizes, with_layout
 from tflm_zephyr.tail import SLACK_BYTES
 from tflm_zephyr.typed_registrations import typed_for
+from tflm_zephyr.zephyr_version import PINNED_ZEPHYR, ZephyrVersion
 
-ZEPHYR_VERSION = "4.1.0"
 _NO_RUNS = GoldenRuns((), "", "", {})
-_WEST_MODULES = (
-    "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
-    "trusted-firmware-m",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,8 +57,9 @@ def tflm_of(
     libraries: Iterable[str] = ("cmsis_nn", "reference"),
     library_dir: Path | None = None,
     library_revision: str = "",
+    zephyr: ZephyrVersion = PINNED_ZEPHYR,
 ) -> Tflm:
-    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None.
+    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None; in `zephyr`.
 
     `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN, and
     `library_revision` its commit.
@@ -70,7 +67,7 @@ def tflm_of(
     tables = {name: sources.table_for(tflm_dir, revision, name, library_dir) for name in libraries}
     found = next(iter(tables.values())).revision
     cmsis_nn = CMSIS_NN_REVISION if tflm_dir is None else library_revision
-    return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir), cmsis_nn)
+    return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir), cmsis_nn, zephyr)
 
 
 def generate(
@@ -106,6 +103,8 @@ def generate(
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = [*choice.notes]
+    if tflm.zephyr.series != PINNED_ZEPHYR.series:
+        notes.append(f"for Zephyr {tflm.zephyr.version}; such apps were tried with {PINNED_ZEPHYR.series} alone")
     kernels = tflm.revisions(choice.names)
     others = other_kernels(kernels)
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in config.models):
@@ -146,8 +145,9 @@ def generate(
         tflm_sources=selected,
         cmsis_nn_sources=tuple(path for name, table in tables for path in table.select_functions(selected[name])),
         tflm_include_dirs=sources.INCLUDE_DIRS,
-        zephyr_version=ZEPHYR_VERSION,
-        west_modules=_WEST_MODULES if all(board.known for board in boards) else (),
+        zephyr_version=tflm.zephyr.version,
+        zephyr_revision=tflm.zephyr.revision,
+        west_modules=tflm.zephyr.modules if all(board.known for board in boards) else (),
         main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
         debug=config.debug,
         host_link=config.host_link,
@@ -166,7 +166,7 @@ def generate(
     manifest = AppManifest(
         generator=__version__,
         name=name,
-        zephyr_version=ZEPHYR_VERSION,
+        zephyr_version=tflm.zephyr.version,
         tflm_revision=tflm.revision,
         kernels=choice.label,
         boards=tuple(board.name for board in boards),

@@ -21,6 +21,7 @@ from tflm_zephyr.operator_order import better_order, reordered
 from tflm_zephyr.plan_file import load_plan
 from tflm_zephyr.preallocated import preallocated_tensors
 from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
+from tflm_zephyr.zephyr_version import PINNED_ZEPHYR, ZephyrVersion
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Tflm:
     """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library.
 
     `typed`: see typed_registrations. `cmsis_nn_revision`: of the CMSIS-NN that its kernels call, "" when not known.
+    `zephyr`: the Zephyr around it.
     """
 
     operators: operators.OperatorTable
@@ -35,6 +37,7 @@ class Tflm:
     revision: str
     typed: tuple[str, ...] = ()
     cmsis_nn_revision: str = ""
+    zephyr: ZephyrVersion = PINNED_ZEPHYR
 
     def revisions(self, kernels: Iterable[str]) -> dict[str, str]:
         """Of what has the kernels of these libraries, by name."""

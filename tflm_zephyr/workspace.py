@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tflm_zephyr import process
 from tflm_zephyr.errors import BuildError
+from tflm_zephyr.zephyr_version import ZephyrVersion
 
 _SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR_BASE"
 _OPTIONAL = "Run `west config manifest.group-filter -- +optional && west update`"
@@ -35,6 +36,12 @@ class Workspace:
     tflm_dir: Path | None = None
     tflm_revision: str = ""
     modules: Mapping[str, Path] = field(default_factory=dict)
+
+    @cached_property
+    def zephyr(self) -> ZephyrVersion:
+        """Zephyr's version; with its commit where no release has that version."""
+        found = ZephyrVersion(self.zephyr_version)
+        return found if found.released else ZephyrVersion(self.zephyr_version, git_revision(self.zephyr_base))
 
     @property
     def cmsis_nn_dir(self) -> Path | None:

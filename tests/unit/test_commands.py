@@ -13,6 +13,8 @@ from tests.fakes.records import as_bytes, self_test
 from tests.fakes.west import make_workspace
 from tests.unit.conftest import Tool
 from tflm_zephyr.app_files import load_manifest
+from tflm_zephyr.build import Recorded, check_revisions
+from tflm_zephyr.workspace import find_workspace
 
 pytestmark = pytest.mark.usefixtures("fixed_reference")
 
@@ -44,6 +46,21 @@ def test_a_board_that_only_zephyr_knows_gets_all_modules(tool: Tool, model_file:
     assert tool("generate", model_file, "-o", "known", "-b", "mps2/an385").code == 0
     manifest = yaml.safe_load(Path("known/west.yml").read_text())
     assert "tflite-micro" in manifest["manifest"]["projects"][0]["import"]["name-allowlist"]
+
+
+@pytest.mark.parametrize(("version", "pinned", "noted"), [("4.2.1", "v4.2.1", True), ("4.1.3", "v4.1.3", False)])
+def test_an_app_is_for_the_workspaces_zephyr(
+    tool: Tool, tmp_path: Path, model_file: Path, version: str, pinned: str, noted: bool
+) -> None:
+    make_workspace(tmp_path / "ws", version=version, without=("tflite-micro",))
+    done = tool("generate", model_file, "-o", "app", "-b", "mps2/an385", "-w", tmp_path / "ws")
+    assert done.code == 0 and (f"for Zephyr {version}; such apps were tried with 4.1 alone" in done.out) == noted
+    zephyr = yaml.safe_load(Path("app/west.yml").read_text())["manifest"]["projects"][0]
+    assert zephyr["revision"] == pinned
+    assert (zephyr["import"] is True) == noted  # the list of modules was read in 4.1
+    manifest = load_manifest(Path("app"))
+    recorded = Recorded(manifest.zephyr_version, manifest.tflm_revision)
+    assert check_revisions(recorded, find_workspace(tmp_path / "ws")) == ()
 
 
 def test_a_half_made_workspace_around_does_not_stop_generation(

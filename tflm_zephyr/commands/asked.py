@@ -71,7 +71,12 @@ def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace 
     if config.kernels == AUTO:  # a model may have too little work for CMSIS-NN
         names = tuple(sorted({*names, REFERENCE}))
     return tflm_of(
-        workspace.tflm_dir, workspace.tflm_revision, names, workspace.cmsis_nn_dir, workspace.cmsis_nn_revision
+        workspace.tflm_dir,
+        workspace.tflm_revision,
+        names,
+        workspace.cmsis_nn_dir,
+        workspace.cmsis_nn_revision,
+        workspace.zephyr,
     )
 
 

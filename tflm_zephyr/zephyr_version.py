@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The version of Zephyr that an app is generated for, and what the app's own west manifest says of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_RELEASE = re.compile(r"\d+\.\d+\.\d+(-rc\d+)?")
+_IN_DEVELOPMENT = 99  # the PATCHLEVEL of Zephyr between two releases
+_MODULES = (
+    "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
+    "trusted-firmware-m",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ZephyrVersion:
+    """`version` as Zephyr's VERSION file gives it ("4.1.0"), `commit` the checkout's, "" when not known."""
+
+    version: str
+    commit: str = ""
+
+    @property
+    def released(self) -> bool:
+        """Whether Zephyr has a tag for it."""
+        return bool(_RELEASE.fullmatch(self.version)) and not self.version.endswith(f".{_IN_DEVELOPMENT}")
+
+    @property
+    def revision(self) -> str:
+        """What a west manifest pins: a release's tag, or the commit of what is between two releases."""
+        return f"v{self.version}" if self.released or not self.commit else self.commit
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The projects of its manifest that a described board's app needs; empty for all where that was not read."""
+        return _MODULES if self.series == PINNED_ZEPHYR.series else ()
+
+    @property
+    def series(self) -> str:
+        """ "4.1": that of "4.1.0" and of its patch releases, not of what comes after."""
+        series, _, patch = self.version.rpartition(".")
+        return self.version if patch == str(_IN_DEVELOPMENT) else series
+
+
+PINNED_ZEPHYR = ZephyrVersion("4.1.0")
+"""What everything here was made with; that of an app that is generated without a workspace."""
