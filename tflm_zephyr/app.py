@@ -163,11 +163,13 @@ class AppSpec:
     `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
     has TFLM's sources by library.
 
-    `zephyr_revision` is what the manifest pins, the release's tag where empty. `west_modules` are Zephyr's modules for the manifest, none for all of them. `tflm` is "selected" (only what
-    the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages and asserts. `model_data` is
-    "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena` is the one arena of all
-    models, None where each has its own. `measure`: the app looks for the smallest arena of each model. `record`: it
-    prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead of testing itself.
+    `zephyr_revision` is what the manifest pins, the release's tag where empty; `cmsis_nn_revision` is empty without
+    CMSIS-NN or where it is not known. `west_modules` are Zephyr's modules for the manifest, none for all of them.
+    `tflm` is "selected" (only what the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages
+    and asserts. `model_data` is "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena`
+    is the one arena of all models, None where each has its own. `measure`: the app looks for the smallest arena of
+    each model. `record`: it prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead
+    of testing itself.
     """
 
     name: str
@@ -191,6 +193,7 @@ class AppSpec:
     record: bool = False
     host_link: bool = False
     zephyr_revision: str = ""
+    cmsis_nn_revision: str = ""
 
     @property
     def cmsis_nn(self) -> bool:

@@ -27,7 +27,8 @@ class AppManifest:
 
     `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
     `scales` to its outputs' [scale, zero point], null for an output that is not quantised. `overlap` has the revisions
-    of the kernels that the plans' overlaps were made for, by name; empty where nothing overlaps.
+    of the kernels that the plans' overlaps were made for, by name; empty where nothing overlaps. `cmsis_nn_revision` is
+    empty for an app without CMSIS-NN, or where it was not known.
     """
 
     generator: str
@@ -40,6 +41,7 @@ class AppManifest:
     scales: Mapping[str, list[tuple[float, int] | None]]
     files: Mapping[str, str] = field(default_factory=dict)
     overlap: Mapping[str, str] = field(default_factory=dict)
+    cmsis_nn_revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,10 @@ def load_manifest(app: Path) -> AppManifest:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         manifest = AppManifest(**{**raw, "boards": tuple(raw["boards"])})
-        texts = (manifest.generator, manifest.name, manifest.zephyr_version, manifest.tflm_revision, manifest.kernels)
+        texts = (manifest.generator, manifest.name, manifest.zephyr_version, manifest.kernels)
+        revisions = (manifest.tflm_revision, manifest.cmsis_nn_revision)
         hashes = (*manifest.models.values(), *manifest.files.values(), *manifest.overlap.values())
-        for text in (*texts, *manifest.boards, *hashes):
+        for text in (*texts, *revisions, *manifest.boards, *hashes):
             if not isinstance(text, str):
                 raise ValueError(f"{text!r} is no text")
         for name in manifest.files:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tflm_zephyr import process
+from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.build_log import FirstError, MemoryRegion, first_error, footprint
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.toolchain import Toolchain, check_suits
@@ -67,7 +68,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What an app was generated for: Zephyr's version and TFLM's commit; "" where the app does not say.
+    """What an app was generated for: Zephyr's version, TFLM's and CMSIS-NN's commits; "" where that does not matter.
 
     `overlap` has the commits, by name, of the kernels whose order of reads and writes its plan relies on.
     """
@@ -75,6 +76,7 @@ class Recorded:
     zephyr_version: str
     tflm_revision: str
     overlap: Mapping[str, str] = field(default_factory=dict)
+    cmsis_nn_revision: str = ""
 
 
 def build_argv(request: BuildRequest, toolchain: Toolchain, *, configured: bool = False) -> tuple[str, ...]:
@@ -133,15 +135,27 @@ def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, 
     _run(flash_argv(request), workspace, toolchain, log, on_line, "west flash")
 
 
+def recorded(manifest: AppManifest, kernels: str) -> Recorded:
+    """What the app of `manifest` was generated for and a build with the library `kernels` relies on."""
+    with_cmsis_nn = kernels == "cmsis_nn"
+    return Recorded(
+        manifest.zephyr_version,
+        manifest.tflm_revision,
+        manifest.overlap,
+        manifest.cmsis_nn_revision if with_cmsis_nn else "",
+    )
+
+
 def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = False) -> tuple[str, ...]:
     """Compare what the app was generated for with what the workspace has.
 
-    Returns one line for each difference when `force`, else raises BuildError that names both sides. A TFLM
+    Returns one line for each difference when `force`, else raises BuildError that names both sides. A
     revision that git cannot tell is no difference.
     """
     pairs = (
         ("Zephyr", recorded.zephyr_version, workspace.zephyr_version),
         ("TFLM", recorded.tflm_revision, workspace.tflm_revision),
+        ("CMSIS-NN", recorded.cmsis_nn_revision, workspace.cmsis_nn_revision),
     )
     differences = tuple(
         f"the app was generated for {what} {wanted} and the workspace has {there}"

@@ -128,11 +128,11 @@ def _kconfig(lines: Sequence[str]) -> FirstError:
 
 
 def _paragraph(lines: Sequence[str]) -> list[str]:
-    """The text up to the next empty line, leading empty lines passed over."""
+    """The text up to the next empty line; those at its start, and those that follow a colon, are passed over."""
     found: list[str] = []
     for line in lines:
         text = line.strip()
-        if text.startswith("Call Stack") or (found and not text):
+        if text.startswith("Call Stack") or (found and not text and not found[-1].endswith(":")):
             break
         if text:
             found.append(text)

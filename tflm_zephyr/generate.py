@@ -64,7 +64,7 @@ def tflm_of(
     `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN, and
     `library_revision` its commit.
     """
-    tables = {name: sources.table_for(tflm_dir, revision, name, library_dir) for name in libraries}
+    tables = {name: sources.table_for(tflm_dir, revision, name, library_dir, library_revision) for name in libraries}
     found = next(iter(tables.values())).revision
     cmsis_nn = CMSIS_NN_REVISION if tflm_dir is None else library_revision
     return Tflm(operators.table_for(tflm_dir, found), tables, found, typed_for(tflm_dir), cmsis_nn, zephyr)
@@ -106,6 +106,7 @@ def generate(
     if tflm.zephyr.series != PINNED_ZEPHYR.series:
         notes.append(f"for Zephyr {tflm.zephyr.version}; such apps were tried with {PINNED_ZEPHYR.series} alone")
     kernels = tflm.revisions(choice.names)
+    cmsis_nn_revision = kernels.get("CMSIS-NN", "")
     others = other_kernels(kernels)
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in config.models):
         notes.append(f"no output overlaps an input, as the kernels are not those that this was read in: {others}")
@@ -147,6 +148,7 @@ def generate(
         tflm_include_dirs=sources.INCLUDE_DIRS,
         zephyr_version=tflm.zephyr.version,
         zephyr_revision=tflm.zephyr.revision,
+        cmsis_nn_revision=cmsis_nn_revision,
         west_modules=tflm.zephyr.modules if all(board.known for board in boards) else (),
         main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
         debug=config.debug,
@@ -175,6 +177,7 @@ def generate(
             model.ident: [None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs]
             for model in models
         },
+        cmsis_nn_revision=cmsis_nn_revision,
         overlap=kernels if any(item.overlaps for item in prepared) else {},
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)

@@ -61,13 +61,15 @@ _REGISTRIES = frozenset(
 class SourceTable:
     """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function.
 
-    `functions` has what a kernel's source calls of an optimised library: paths in that library's checkout.
+    `functions` has what a kernel's source calls of an optimised library: paths in that library's checkout, which is at
+    `library_revision`.
     """
 
     revision: str
     core: tuple[str, ...]
     kernels: Mapping[str, tuple[str, ...]]
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    library_revision: str = ""
 
     def select(self, registrations: Iterable[str]) -> tuple[str, ...]:
         """The sources for the core and these registration functions ("Register_CONV_2D"), sorted.
@@ -163,7 +165,7 @@ class TflmTree:
                     found.setdefault(name, f"{folder}/{path.name}")
         return found
 
-    def table(self, revision: str, library: CmsisNnTree | None = None) -> SourceTable:
+    def table(self, revision: str, library: CmsisNnTree | None = None, library_revision: str = "") -> SourceTable:
         """The whole table of this checkout; `library` is where optimised kernels find their functions."""
         return SourceTable(
             revision=revision,
@@ -172,6 +174,7 @@ class TflmTree:
             functions={}
             if library is None
             else {path: library.closure(self._root / path) for path in self.optimised_sources()},
+            library_revision=library_revision,
         )
 
 
@@ -184,6 +187,7 @@ def shipped_table(library: str = "reference") -> SourceTable:
         core=tuple(sources[i] for i in raw["core"]),
         kernels={name: tuple(sources[i] for i in picks) for name, picks in raw["kernels"].items()},
         functions={name: tuple(sources[i] for i in picks) for name, picks in raw["functions"].items()},
+        library_revision=raw.get("library_revision", ""),
     )
 
 
@@ -198,6 +202,7 @@ def dump(table: SourceTable) -> str:
 
     raw = {
         "revision": table.revision,
+        **({"library_revision": table.library_revision} if table.library_revision else {}),
         "sources": sources,
         "core": [at[path] for path in table.core],
         "kernels": numbered(table.kernels),
@@ -207,15 +212,20 @@ def dump(table: SourceTable) -> str:
 
 
 def table_for(
-    tflm_dir: Path | None, revision: str = "", library: str = "reference", library_dir: Path | None = None
+    tflm_dir: Path | None,
+    revision: str = "",
+    library: str = "reference",
+    library_dir: Path | None = None,
+    library_revision: str = "",
 ) -> SourceTable:
-    """The table of the checkout `tflm_dir`, or the shipped one when there is none or at its revision.
+    """The table of the checkout `tflm_dir`, or the shipped one when there is none or when all is at its revisions.
 
-    `library` names the kernels; `library_dir` is the checkout of CMSIS-NN. Raises BuildError when it is
-    needed and None.
+    `library` names the kernels; `library_dir` is the checkout of CMSIS-NN, at `library_revision`. Raises BuildError
+    when it is needed and None.
     """
     shipped = shipped_table(library)
-    if tflm_dir is None or revision == shipped.revision:
+    same_library = library_dir is None or library_revision == shipped.library_revision
+    if tflm_dir is None or (revision == shipped.revision and (library == "reference" or same_library)):
         return shipped
     if library == "reference":
         return TflmTree(tflm_dir).table(revision)
@@ -225,4 +235,4 @@ def table_for(
             where=library,
             hint="Allow cmsis-nn in the manifest, then west update",
         )
-    return TflmTree(tflm_dir, library).table(revision, CmsisNnTree(library_dir))
+    return TflmTree(tflm_dir, library).table(revision, CmsisNnTree(library_dir), library_revision)

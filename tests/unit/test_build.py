@@ -12,6 +12,7 @@ import pytest
 
 from tests.fakes.west import FakeWest, make_workspace
 from tests.unit.test_build_log import LD, TABLE
+from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.build import (
     Build,
     BuildRequest,
@@ -23,6 +24,7 @@ from tflm_zephyr.build import (
     check_revisions,
     flash,
     flash_argv,
+    recorded,
 )
 from tflm_zephyr.build_log import MemoryRegion
 from tflm_zephyr.errors import BuildError
@@ -215,14 +217,23 @@ def _workspace(version: str, revision: str) -> Workspace:
     return Workspace(Path("/w"), Path("/w/zephyr"), version, Path("/w/tflm"), revision)
 
 
-@pytest.mark.parametrize("recorded", [Recorded("4.1.0", REV), Recorded("4.1.0", REV[:8]), Recorded("", "")])
-def test_same_revisions(recorded: Recorded) -> None:
-    assert check_revisions(recorded, _workspace("4.1.0", REV)) == ()
-    assert check_revisions(recorded, _workspace("4.1.0", "")) == ()
+@pytest.mark.parametrize("told", [Recorded("4.1.0", REV), Recorded("4.1.0", REV[:8]), Recorded("", "")])
+def test_same_revisions(told: Recorded) -> None:
+    assert check_revisions(told, _workspace("4.1.0", REV)) == ()
+    assert check_revisions(told, _workspace("4.1.0", "")) == ()
+
+
+def test_the_revision_of_cmsis_nn_counts_where_it_is_used() -> None:
+    manifest = AppManifest("", "app", "", "", "auto", ("b",), {}, {}, cmsis_nn_revision="c" * 40)
+    there = _workspace("4.1.0", REV)
+    there.__dict__["cmsis_nn_revision"] = "d" * 40  # as read once from the checkout
+    with pytest.raises(BuildError, match=f"generated for CMSIS-NN {'c' * 40} and the workspace has {'d' * 40}"):
+        check_revisions(recorded(manifest, "cmsis_nn"), there)
+    assert check_revisions(recorded(manifest, "reference"), there) == ()
 
 
 @pytest.mark.parametrize(
-    ("recorded", "says"),
+    ("told", "says"),
     [
         (Recorded("4.0.0", REV), ["Zephyr 4.0.0", "has 4.1.0"]),
         (Recorded("4.1.0-rc1", REV), ["Zephyr 4.1.0-rc1", "has 4.1.0"]),
@@ -231,11 +242,11 @@ def test_same_revisions(recorded: Recorded) -> None:
         (Recorded("3.7.0", "deadbeef"), ["Zephyr 3.7.0", "TFLM deadbeef"]),
     ],
 )
-def test_other_revisions(recorded: Recorded, says: list[str]) -> None:
+def test_other_revisions(told: Recorded, says: list[str]) -> None:
     with pytest.raises(BuildError) as caught:
-        check_revisions(recorded, _workspace("4.1.0", REV))
+        check_revisions(told, _workspace("4.1.0", REV))
     assert all(part in str(caught.value) for part in [*says, "--force"])
-    forced = "; ".join(check_revisions(recorded, _workspace("4.1.0", REV), force=True))
+    forced = "; ".join(check_revisions(told, _workspace("4.1.0", REV), force=True))
     assert all(part in forced for part in says)
 
 

@@ -150,6 +150,22 @@ def test_a_log_without_errors() -> None:
     assert first_error([*HEAD, "[1/1] Linking CXX executable zephyr/zephyr.elf"]) is None
 
 
+def test_what_a_colon_announces_is_read_past_an_empty_line() -> None:
+    error = first_error(
+        [
+            *HEAD,
+            "CMake Error at cmake/tflm.cmake:176 (target_sources):",
+            "  Cannot find source file:",
+            "",
+            "    /m/cmsis-nn/Source/arm_convolve_s8.c",
+            "",
+            "  Tried extensions .c .C",
+        ]
+    )
+    assert error is not None and error.where == "cmake/tflm.cmake:176"
+    assert error.text == "Cannot find source file: /m/cmsis-nn/Source/arm_convolve_s8.c"
+
+
 def test_an_endless_message_is_cut() -> None:
     error = first_error([f"/a.c:1:1: error: {'x' * 5000}"])
     assert error is not None and len(error.text) == 300

@@ -10,6 +10,7 @@ import pytest
 
 from tflm_zephyr import sources
 from tflm_zephyr.errors import BuildError
+from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION
 from tflm_zephyr.sources import CORE_ROOTS, SourceTable, TflmTree, dump, shipped_table, table_for
 
 MICRO = "tensorflow/lite/micro"
@@ -131,6 +132,8 @@ def test_dump_is_what_the_shipped_table_reads(table: SourceTable, monkeypatch: p
 
 def test_the_shipped_table_is_as_dump_writes_it() -> None:
     assert dump(shipped_table()) == sources.package_data("tflm_sources.json")
+    assert dump(shipped_table("cmsis_nn")) == sources.package_data("tflm_sources_cmsis_nn.json")
+    assert shipped_table("cmsis_nn").library_revision == CMSIS_NN_REVISION
     assert set(CORE_ROOTS) <= set(shipped_table().core)
     assert not set(shipped_table().core) & sources.LEFT_OUT
 
@@ -139,6 +142,21 @@ def test_table_for(checkout: Path) -> None:
     assert table_for(None) == shipped_table()
     assert table_for(checkout, shipped_table().revision) == shipped_table()  # known already, nothing is read
     assert table_for(checkout, "abc").kernels.keys() == REGISTRATIONS
+
+
+def test_the_functions_follow_the_cmsis_nn_that_is_there(checkout: Path) -> None:
+    shipped = shipped_table("cmsis_nn")
+    (checkout / KERNELS / "cmsis_nn" / "relu.cc").write_text("TFLMRegistration Register_RELU() { arm_relu(); }\n")
+    library = checkout / "library"
+    (library / "Source").mkdir(parents=True)
+    (library / "Source" / "renamed.c").write_text("void arm_relu(void) {\n}\n")
+    at = (checkout, shipped.revision, "cmsis_nn", library)
+    assert table_for(*at, shipped.library_revision) == shipped  # known already, nothing is read
+    for other in ("", "c" * 40):  # "": git could not tell
+        found = table_for(*at, other)
+        assert found.functions == {f"{KERNELS}/cmsis_nn/relu.cc": ("Source/renamed.c",)}
+        assert found.library_revision == other
+    assert table_for(checkout, shipped.revision, "reference", library, "c" * 40) == shipped_table()
 
 
 def test_an_empty_checkout_ends_in_one_line(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     manifest = load_manifest(args.app)
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
-    workspace.require(board.name, _kernels(manifest, board))
-    recorded = build.Recorded(manifest.zephyr_version, manifest.tflm_revision, manifest.overlap)
-    for difference in build.check_revisions(recorded, workspace, force=args.force):
+    kernels = _kernels(manifest, board)
+    workspace.require(board.name, kernels)
+    for difference in build.check_revisions(build.recorded(manifest, kernels), workspace, force=args.force):
         say(f"warning: {difference}")
     toolchain = detect_toolchain()
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
@@ -45,9 +45,9 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     built = build.build(request, workspace, toolchain, on_line=say if args.verbose else None)
     lines, plain = [text.built(built)], text.built_json(built)
     try:
-        kernels = linked_kernels(built.elf)
-        lines += kernel_report.short(kernels)
-        plain["kernels"] = kernel_report.kernels_json(kernels)
+        linked = linked_kernels(built.elf)
+        lines += kernel_report.short(linked)
+        plain["kernels"] = kernel_report.kernels_json(linked)
     except BuildError as err:  # a linker's map of another kind; the app is built all the same
         say(f"note: whose kernels were linked is not known: {err}")
     return Done("\n".join(lines), plain)

@@ -138,6 +138,6 @@ def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText
     workspace = find_workspace(target.workspace, app=target.app)
     kernels = manifest.kernels if manifest.kernels != "auto" else "cmsis_nn" if board.cortex_m else "reference"
     workspace.require(board.name, kernels)
-    build.check_revisions(build.Recorded(manifest.zephyr_version, manifest.tflm_revision), workspace)
+    build.check_revisions(build.recorded(manifest, kernels), workspace)
     folder = target.build_dir or target.app / "build" / board.file_stem
     build.build(build.BuildRequest(target.app, board.name, folder), workspace, detect_toolchain(), on_line=on_build)

@@ -6,14 +6,18 @@ if(NOT DEFINED ZEPHYR_TFLITE_MICRO_MODULE_DIR OR NOT EXISTS ${ZEPHYR_TFLITE_MICR
 endif()
 
 find_package(Git QUIET)
-set(TFLM_REVISION unknown)
-if(GIT_FOUND)
-  execute_process(COMMAND ${GIT_EXECUTABLE} -C ${ZEPHYR_TFLITE_MICRO_MODULE_DIR} rev-parse HEAD
-    OUTPUT_VARIABLE tflm_head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE tflm_head_rc)
-  if(tflm_head_rc EQUAL 0)
-    set(TFLM_REVISION ${tflm_head})
+# The commit of the checkout whose top `folder` is, whoever owns it; "unknown" where git cannot tell.
+function(tflm_app_commit folder result)
+  set(${result} unknown PARENT_SCOPE)
+  if(GIT_FOUND AND EXISTS "${folder}/.git")
+    execute_process(COMMAND ${GIT_EXECUTABLE} -c "safe.directory=*" -C ${folder} rev-parse HEAD
+      OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    if(failed EQUAL 0)
+      set(${result} ${head} PARENT_SCOPE)
+    endif()
   endif()
-endif()
+endfunction()
+tflm_app_commit(${ZEPHYR_TFLITE_MICRO_MODULE_DIR} TFLM_REVISION)
 if(NOT TFLM_REVISION STREQUAL "8d404de73acf7687831e16d88e86e4f73cfddf8e")
   message(WARNING "This app was generated for tflite-micro 8d404de73acf7687831e16d88e86e4f73cfddf8e; the workspace has "
     "${TFLM_REVISION}. Generate it again if it does not build.")
@@ -100,6 +104,11 @@ if(TFLM_KERNELS STREQUAL cmsis_nn)
     message(FATAL_ERROR "This workspace has no cmsis-nn module, which the CMSIS-NN kernels need. Allow it in the "
       "manifest and run: west update cmsis-nn")
   endif()
+  tflm_app_commit(${ZEPHYR_CMSIS_NN_MODULE_DIR} CMSIS_NN_REVISION)
+  if(NOT CMSIS_NN_REVISION STREQUAL "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd")
+    message(WARNING "This app was generated for cmsis-nn e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; the workspace has "
+      "${CMSIS_NN_REVISION}. Generate it again if it does not build.")
+  endif()
   set(CMSIS_NN_SOURCES
     Source/ConvolutionFunctions/arm_convolve_1x1_s8_fast.c
     Source/ConvolutionFunctions/arm_convolve_get_buffer_sizes_s8.c
@@ -119,6 +128,16 @@ if(TFLM_KERNELS STREQUAL cmsis_nn)
     Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_s8.c
     Source/NNSupportFunctions/arm_s8_to_s16_unordered_with_offset.c
   )
+  set(CMSIS_NN_MISSING "")
+  foreach(source ${CMSIS_NN_SOURCES})
+    if(NOT EXISTS ${ZEPHYR_CMSIS_NN_MODULE_DIR}/${source})
+      list(APPEND CMSIS_NN_MISSING ${source})
+    endif()
+  endforeach()
+  if(CMSIS_NN_MISSING)
+    message(FATAL_ERROR "cmsis-nn ${CMSIS_NN_REVISION} has no ${CMSIS_NN_MISSING}. This app was generated for "
+      "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd: generate it again in this workspace, or check that revision out.")
+  endif()
   list(TRANSFORM CMSIS_NN_SOURCES PREPEND ${ZEPHYR_CMSIS_NN_MODULE_DIR}/)
   add_library(cmsis_nn STATIC)
   target_sources(cmsis_nn PRIVATE ${CMSIS_NN_SOURCES})
