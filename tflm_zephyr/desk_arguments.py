@@ -108,7 +108,9 @@ def _feed(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--resample", choices=RESAMPLINGS, default="bilinear", help="for images (default: bilinear)")
     group.add_argument(
-        "--frontend", type=Path, metavar="MODEL", help="a .tflite that makes features of windows of sound, on this host"
+        "--frontend",
+        metavar="MODEL",
+        help="what makes features of windows of sound: a .tflite, on this host, or another of the app's models by name",
     )
     group.add_argument(
         "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from tests.fakes.session import FakeSession
 from tests.unit.conftest import Tool
-from tests.unit.small_models import dense
+from tests.unit.small_models import dense, unary
 from tflm_zephyr.commands import targets
 from tflm_zephyr.session.target import Target
 
@@ -134,3 +135,40 @@ def test_a_cable_that_is_pulled_is_one_line(tool: Tool, desk: Desk) -> None:
     desk.session = FakeSession(dense(), outputs=desk.outputs, fails_after=1)
     assert "the port is gone" in tool("infer", "--app", "demo", "x.npy").one_line()
     assert desk.session.closed
+
+
+class TwoModels(FakeSession):
+    """The app has `net`, and `front`, which negates a window of four sound samples."""
+
+    def __init__(self) -> None:
+        super().__init__(unary("ABS", "int16", shape=(1, 8)), outputs=lambda given: (given[0],))
+        front = FakeSession(unary("NEG", "int16", shape=(1, 4)))
+        self.hellos = {
+            "net": replace(self.hello, models=("front", "net")),
+            "front": replace(front.hello, model="front", models=("front", "net")),
+        }
+        self.select("net")
+
+    def select(self, model: str) -> None:
+        super().select(model)
+        self.hello = self.hellos[model]
+
+    def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
+        done = super().invoke(inputs)
+        if self.hello.model == "net":
+            return done
+        negated = (-np.frombuffer(inputs[0], np.int16)).tobytes()
+        return type(done)((negated,), done.ticks)
+
+
+def test_a_front_end_on_the_device_itself(tool: Tool, desk: Desk) -> None:
+    from tests.unit.feed.test_audio import wav
+
+    Path("a.wav").write_bytes(wav([1, 2, 3, 4, -5, 6, 7, 8]))
+    desk.session = TwoModels()
+    done = tool("infer", "--app", "demo", "a.wav", "--frontend", "front", "--raw")
+    assert "a.wav: -1 -2 -3 -4 5 -6 -7 -8" in done.out, done
+    assert desk.session.done[-7:] == ["select front", "reset", "invoke", "invoke", "select net", "reset", "invoke"]
+    desk.session = TwoModels()
+    said = tool("infer", "--app", "demo", "a.wav", "--frontend", "other").one_line()
+    assert "other: is no .tflite file; the app has front, net" in said

@@ -10,7 +10,7 @@ from math import prod
 
 from tflm_zephyr.answers import check_labels, load_labels
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.commands.infer import feed_options
+from tflm_zephyr.commands.infer import feed_options, host_front_end
 from tflm_zephyr.commands.targets import opened, targets
 from tflm_zephyr.dataset import deviate, score
 from tflm_zephyr.errors import AppError, ToolError
@@ -26,7 +26,7 @@ from tflm_zephyr.session.target import Target
 
 def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
     """`evaluate`: accuracy or deviation, and ticks."""
-    openers, options = _openers(args, say), feed_options(args)
+    openers, options = _openers(args, say), feed_options(args, host_front_end(args), None)
     labels = load_labels(args.labels) if args.labels else ()
     with Pool(openers) as pool:
         hello = pool.hello()

@@ -14,9 +14,11 @@ from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.commands.targets import one_target, opened
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.feed.files import read_samples
+from tflm_zephyr.feed.front_end import DeviceFrontEnd, FrontEnd, HostFrontEnd
 from tflm_zephyr.feed.sample import STDIN, FeedOptions, Sample
 from tflm_zephyr.model import load_model
 from tflm_zephyr.report import infer as report
+from tflm_zephyr.session.interface import Session
 from tflm_zephyr.tensor_values import TensorLike
 
 
@@ -24,9 +26,9 @@ def do_infer(args: argparse.Namespace, say: Say) -> Done:
     """`infer`: each sample's outputs, as text or JSON, and in a file."""
     kind = _kind(args.output)
     target, labels = one_target(args), load_labels(args.labels) if args.labels else ()
-    options = feed_options(args)
+    front = host_front_end(args)
     with opened(target, args, say) as session:
-        hello = session.hello
+        hello, options = session.hello, feed_options(args, front, session)
         if labels:
             check_labels(labels, hello.outputs, str(args.labels))
         samples = read_all(args.input, hello.inputs, options)
@@ -42,16 +44,21 @@ def do_infer(args: argparse.Namespace, say: Say) -> Done:
     return Done(lines, report.plain(hello, answers, labels, raw=args.raw))
 
 
-def feed_options(args: argparse.Namespace) -> FeedOptions:
-    """How files are read; a front end is checked to be a model."""
-    return FeedOptions(
-        raw=args.raw,
-        format=args.format,
-        pixels=args.pixels,
-        resampling=args.resample,
-        stride_samples=args.stride,
-        frontend=load_model(args.frontend).data if args.frontend is not None else None,
-    )
+def host_front_end(args: argparse.Namespace) -> FrontEnd | None:
+    """The front end where it is a file, a .tflite; one that is the name of a model is the device's."""
+    if args.frontend is None or not (Path(args.frontend).suffix == ".tflite" or Path(args.frontend).exists()):
+        return None
+    return HostFrontEnd(load_model(Path(args.frontend)))
+
+
+def feed_options(args: argparse.Namespace, front: FrontEnd | None, session: Session | None) -> FeedOptions:
+    """How files are read. A front end that is not `front` is another model of the app behind `session`."""
+    if args.frontend is not None and front is None:
+        if session is None or args.frontend not in session.hello.models:
+            there = f"; the app has {', '.join(session.hello.models)}" if session is not None else ""
+            raise ToolError(f"is no .tflite file{there}", where=args.frontend, hint="Name the front end's file")
+        front = DeviceFrontEnd(session, args.frontend)
+    return FeedOptions(args.raw, args.format, args.pixels, args.resample, args.stride, front)
 
 
 def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:

@@ -9,7 +9,7 @@ import json
 from tflm_zephyr import profiles
 from tflm_zephyr.app_files import write_new
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.commands.infer import feed_options, read_all
+from tflm_zephyr.commands.infer import feed_options, host_front_end, read_all
 from tflm_zephyr.commands.targets import host_model, one_target, opened
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.reference import seeded_inputs
@@ -54,5 +54,5 @@ def _inputs(args: argparse.Namespace, session: Session) -> tuple[bytes, ...]:
     """The first sample of the file that was given, or seeded random bytes for the model's inputs."""
     hello = session.hello
     if args.input is not None:
-        return read_all([args.input], hello.inputs, feed_options(args))[0].inputs
+        return read_all([args.input], hello.inputs, feed_options(args, host_front_end(args), session))[0].inputs
     return seeded_inputs(host_model(args, hello), args.seed)

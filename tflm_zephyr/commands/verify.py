@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tflm_zephyr.app_files import write_new
 from tflm_zephyr.commands.done import Done, Say
-from tflm_zephyr.commands.infer import feed_options, read_all
+from tflm_zephyr.commands.infer import feed_options, host_front_end, read_all
 from tflm_zephyr.commands.targets import host_model, one_target, opened
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.model import Model, load_model
@@ -22,9 +22,9 @@ _DEFAULT_RANDOM = 10
 
 def do_verify(args: argparse.Namespace, say: Say) -> Done:
     """`verify`: exit code 1 when a sample differs, with the first operator that does."""
-    target, options = one_target(args), feed_options(args)
+    target, front = one_target(args), host_front_end(args)
     with opened(target, args, say) as session:
-        hello = session.hello
+        hello, options = session.hello, feed_options(args, front, session)
         model = host_model(args, hello)
         samples = read_all(args.input, hello.inputs, options)
         count = args.random if args.random is not None else 0 if samples else _DEFAULT_RANDOM

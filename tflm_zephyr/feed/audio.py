@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.feed.sample import FeedOptions, Sample
-from tflm_zephyr.host import run_many
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.tensor_values import (
-    TensorLike,
-    element_type,
-    elements,
-    input_forms,
-    output_forms,
-    raw_elements,
-    real_values,
-)
+from tflm_zephyr.tensor_values import TensorLike, element_type, elements, raw_elements, real_values
 
 if TYPE_CHECKING:
     import numpy
@@ -33,12 +23,12 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
 
     Sound samples are 16 bits: an int16 tensor that is not quantised takes them as they are, others as real values
     from -1 to 1. Without a front end each window is a sample of its own, the first of which starts afresh. With
-    one, which runs here in TFLM from its initial state over all windows in turn, its outputs are the rows of the
+    one, which runs from its initial state over all windows in turn, its outputs are the rows of the
     model's input; as many windows as fill it make a sample. What is left at the end is not used, and a note says so.
     """
     sound, notes = _read(data, name)
-    front = _front_end(options.frontend, tensor, name) if options.frontend is not None else None
-    window = prod(front[0].shape) if front else prod(tensor.shape)
+    front = options.frontend
+    window = prod(tensor.shape if front is None else front.input.shape)
     stride = options.stride_samples or window
     cut = [sound[at : at + window] for at in range(0, len(sound) - window + 1, stride)]
     if not cut:
@@ -48,25 +38,14 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
         notes += [f"the last {unused} sound samples are not used"] if unused > 0 else []
         whole = [Sample(f"{name}[{k}]", (_bytes(w, tensor, name, options.raw),), k == 0) for k, w in enumerate(cut)]
         return [Sample(whole[0].name, whole[0].inputs, notes=tuple(notes)), *whole[1:]]
-    assert options.frontend is not None
-    fed = [(_bytes(w, front[0], name, options.raw),) for w in cut]
-    made = [run[0] for run in run_many(options.frontend, fed, reset=False).runs]
-    return _blocks([_row(row, front[1], tensor, name) for row in made], tensor, name, notes, (len(sound), window))
-
-
-def _front_end(model: bytes, tensor: TensorLike, name: str) -> tuple[TensorLike, TensorLike]:
-    """The front end's input and output."""
-    parsed = parse_model(model, where="front end")
-    inputs, outputs = input_forms(parsed), output_forms(parsed)
-    if len(inputs) != 1 or prod(tensor.shape) % max(prod(outputs[0].shape), 1):
+    if prod(tensor.shape) % prod(front.output.shape):
         raise ToolError(
-            f"the front end's output of {prod(outputs[0].shape)} values does not divide the model's input "
-            f"{tensor.name} of {prod(tensor.shape)}"
-            if len(inputs) == 1
-            else f"the front end has {len(inputs)} inputs",
+            f"the front end's output of {prod(front.output.shape)} values does not divide the model's input "
+            f"{tensor.name} of {prod(tensor.shape)}",
             where=name,
         )
-    return inputs[0], outputs[0]
+    made = front.run([_bytes(window, front.input, name, options.raw) for window in cut])
+    return _blocks([_row(row, front.output, tensor, name) for row in made], tensor, name, notes, (len(sound), window))
 
 
 def _row(data: bytes, made: TensorLike, tensor: TensorLike, name: str) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_zephyr.errors import ToolError
+from tflm_zephyr.feed.front_end import FrontEnd
 
 STDIN = "-"
 FORMATS = ("npy", "npz", "image", "wav", "csv", "bin")
@@ -32,7 +33,7 @@ class FeedOptions:
 
     `raw`: numbers, pixels and sound samples are the tensors' own elements, not real values. `pixels`: the real
     values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: from one window
-    of a recording to the next, None for windows that follow each other. `frontend`: a .tflite's bytes that turn
+    of a recording to the next, None for windows that follow each other. `frontend`: a model that turns
     windows into the rows of the model's input. `format`: one of FORMATS, or "" for what the content shows.
     """
 
@@ -41,7 +42,7 @@ class FeedOptions:
     pixels: tuple[float, float] | None = None
     resampling: str = "bilinear"
     stride_samples: int | None = None
-    frontend: bytes | None = None
+    frontend: FrontEnd | None = None
 
 
 def one_input(count: int, what: str, where: str) -> None:

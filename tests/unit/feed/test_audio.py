@@ -14,7 +14,9 @@ from tests.builder import chain
 from tests.unit.small_models import unary
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.feed.audio import audio_samples
+from tflm_zephyr.feed.front_end import HostFrontEnd
 from tflm_zephyr.feed.sample import FeedOptions
+from tflm_zephyr.model import parse_model
 from tflm_zephyr.tensor_values import TensorForm
 
 INT16 = TensorForm("sound", "int16", (1, 4), None, 0)
@@ -64,7 +66,7 @@ def test_other_widths_and_channels() -> None:
 
 def test_a_front_end_makes_rows_of_the_models_input() -> None:
     pytest.importorskip("tflite_micro")
-    front = unary("ABS", "int16", shape=(1, 4))
+    front = HostFrontEnd(parse_model(unary("ABS", "int16", shape=(1, 4))))
     tensor = TensorForm("features", "int16", (1, 8), 0.5, 0)
     options = FeedOptions(frontend=front, raw=True)
     assert windows(wav([-1, 2, -3, 4, 5, -6, 7, -8]), tensor, options) == [[1, 2, 3, 4, 5, 6, 7, 8]]
@@ -75,14 +77,14 @@ def test_a_front_end_makes_rows_of_the_models_input() -> None:
 
 
 def test_a_front_end_that_does_not_fit() -> None:
-    options = FeedOptions(frontend=chain(1, 3))
+    options = FeedOptions(frontend=HostFrontEnd(parse_model(chain(1, 3))))
     with pytest.raises(ToolError, match="output of 3 values does not divide the model's input"):
         audio_samples(wav([1] * 30), "a.wav", TensorForm("f", "int8", (1, 8), None, 0), options)
 
 
 def test_too_few_windows_say_which_stride_helps() -> None:
     pytest.importorskip("tflite_micro")
-    options = FeedOptions(frontend=unary("ABS", "int16", shape=(1, 4)), raw=True)
+    options = FeedOptions(frontend=HostFrontEnd(parse_model(unary("ABS", "int16", shape=(1, 4)))), raw=True)
     tensor = TensorForm("f", "int16", (1, 20), 0.5, 0)
     with pytest.raises(ToolError, match=r"12 sound samples give 3 windows of 4, the model takes 5.* of 2 at most"):
         audio_samples(wav([1] * 12), "a.wav", tensor, options)

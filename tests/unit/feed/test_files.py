@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.unit.small_models import dense
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.feed.files import read_samples
+from tflm_zephyr.feed.front_end import HostFrontEnd
 from tflm_zephyr.feed.sample import FeedOptions
 from tflm_zephyr.feed.table import table_samples
+from tflm_zephyr.model import parse_model
 from tflm_zephyr.tensor_values import TensorForm
 
 QUANTISED = TensorForm("x", "int8", (1, 2, 3), 0.5, -1)
@@ -125,4 +128,4 @@ def test_files_that_do_not_suit(tmp_path: Path) -> None:
         read_samples(str(tmp_path / "a.png"), [QUANTISED, WHOLE], FeedOptions())
     np.save(tmp_path / "x.npy", np.zeros(6))
     with pytest.raises(ToolError, match="is no recording"):
-        read(tmp_path / "x.npy", options=FeedOptions(frontend=b"model"))
+        read(tmp_path / "x.npy", options=FeedOptions(frontend=HostFrontEnd(parse_model(dense()))))
