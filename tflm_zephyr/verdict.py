@@ -183,6 +183,8 @@ def _unmeasured(spec: AppSpec) -> tuple[str, ...]:
     found = []
     if spec.debug:
         found.append("at least, as messages and asserts of a debug build are not counted")
+    if spec.host_link:
+        found.append("at least, as the link to a host is not counted")
     if spec.tflm != "selected":
         found.append("at least, as Zephyr's own tflite-micro library was not measured")
     return tuple(found)

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "link/mlperf.hpp"
 #include "toy.hpp"
 
 #ifndef WINDOW_BYTES
@@ -121,6 +122,16 @@ int main(int count, char **words)
 	toy::now = Ticks;
 	const tflm_link::Port port = {nullptr, Read, Write, [](void *) { return Ticks(); }, Lock};
 	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 2, 1000000, WINDOW_BYTES, nullptr};
+	for (int i = 1; i < count; ++i) {
+		if (std::strcmp(words[i], "mlperf") == 0) {
+			static uint8_t loaded[toy::kBytes];
+			static tflm_link::Mlperf mlperf(port, app, *toy::Models()[0], {loaded, sizeof(loaded)});
+			mlperf.Start();
+			while (true) {
+				mlperf.Poll();
+			}
+		}
+	}
 	static tflm_link::Device device(port, app);
 	device.Start();
 	while (true) {

@@ -48,7 +48,7 @@ def compile_bare(folder: Path, *flags: str) -> Path:
 
 def _compile(folder: Path, compiler: str, flags: tuple[str, ...], main: str, name: str) -> Path:
     top = sources(folder)
-    portable = [str(top / "link" / file) for file in ("frame.cpp", "device.cpp")]
+    portable = [str(top / "link" / file) for file in ("frame.cpp", "device.cpp", "mlperf.cpp")]
     files = [*portable, str(HERE / "toy.cpp"), str(HERE / main)]
     argv = [compiler, *flags, "-I", str(top), "-I", str(HERE), *files, "-o", str(folder / name)]
     done = subprocess.run(argv, capture_output=True, text=True)

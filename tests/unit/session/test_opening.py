@@ -57,3 +57,20 @@ def test_an_app_without_the_link_is_told(tmp_path: Path) -> None:
         write(app, render(made.spec), made.manifest)
         with pytest.raises(ToolError, match=said):
             open_session(Target(app=app))
+
+
+def test_an_app_that_does_not_ask_for_the_link_has_nothing_of_it(tmp_path: Path) -> None:
+    model = tmp_path / "dense.tflite"
+    model.write_bytes(dense())
+    trees = {}
+    for host_link in (False, True):
+        config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), host_link=host_link)
+        trees[host_link] = render(generate(config, tmp_path / "app", tflm_of(None), golden=False).spec)
+    assert not any(
+        "link/" in path or b"HOST_LINK" in data or b"tflm_link" in data for path, data in trees[False].items()
+    )
+    assert b"CONFIG_UART_INTERRUPT_DRIVEN=n" in trees[False]["prj.conf"]
+    assert b"CONFIG_UART_INTERRUPT_DRIVEN=y" in trees[True]["prj.conf"]
+    assert {path.rpartition("/")[2] for path in trees[True] if path.startswith("src/link/")} >= {
+        "device.cpp", "frame.cpp", "mlperf.cpp", "server.cpp", "watch.cpp", "zephyr_port.cpp"
+    }  # fmt: skip
