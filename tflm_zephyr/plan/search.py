@@ -48,7 +48,21 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
             best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
         if len(problem.buffers) > _MANY_BUFFERS:
             return best
-    return _packed(best, goal, work)
+    best = _packed(best, goal, work)
+    relaxed = _relaxed(problem)
+    if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
+        proven = _Search(replace(best, problem=relaxed), goal, work).run().proven_bytes
+        best = replace(best, proven_bytes=max(best.proven_bytes, proven))
+    return best
+
+
+def _relaxed(problem: Problem) -> Problem:
+    """With all that may be in place at any distance from 0 on, which the search knows: every plan is one of it, too."""
+    overlaps = (
+        replace(overlap, distance=min(0, overlap.distance or 0)) if overlap.in_place else overlap
+        for overlap in problem.overlaps
+    )
+    return replace(problem, overlaps=tuple(overlaps))
 
 
 def _packed(best: Plan, goal: int, work: int) -> Plan:
