@@ -3,7 +3,7 @@
 
 Head, in bytes, of the model's plan: linear (every buffer its own place), greedy (TFLM's own placing when the app
 starts), packed (all buffers placed freely), overlapped (the app's plan, where outputs may run over input that has been
-read), bound (what no packing without overlap goes below); then the tail.
+read), bound (what no plan goes below); then the tail.
 
 Arena: predicted, measured by `tflm-zephyr size` (the smallest that allocates and runs with equal outputs, proven by a
 build with that size and one with 16 bytes less), and stock: the smallest with which TFLM's own interpreter and planner
