@@ -34,21 +34,27 @@ DIGITS = ROOT / "samples" / "digits"
 HELD_OUT = DIGITS / "test.npz"
 
 
-def link_app(tool: Tool, apps: Path, name: str, model: Path, kernels: str = "auto") -> Path:
+def link_app(tool: Tool, apps: Path, name: str, *models: Path, kernels: str = "auto", **more: object) -> Path:
     """An app that answers a host, generated for QEMU's board, not yet built."""
     app, described = apps / name, apps / f"{name}.yaml"
-    plain = {"name": name, "boards": [BOARD], "kernels": kernels, "host_link": True, "models": [{"model": str(model)}]}
+    entries = [{"model": str(model), **more} for model in models]
+    plain = {"name": name, "boards": [BOARD], "kernels": kernels, "host_link": True, "models": entries}
     described.write_text(yaml.safe_dump(plain))
     tool("generate", "--app", described, "-o", app)
     return app
 
 
+def built(tool: Tool, apps: Path, name: str, *models: Path, kernels: str = "auto") -> Path:
+    """The same, built; what another test has built is taken."""
+    if not (apps / name / "build" / "mps2_an385" / "zephyr" / "zephyr.elf").is_file():
+        tool("build", link_app(tool, apps, name, *models, kernels=kernels), "--board", BOARD)
+    return apps / name
+
+
 @pytest.fixture(scope="module")
 def digits(tool: Tool, apps: Path) -> Path:
     """The sample, built."""
-    app = link_app(tool, apps, "digits_link", DIGITS / "digits.tflite")
-    tool("build", app, "--board", BOARD)
-    return app
+    return built(tool, apps, "digits_link", DIGITS / "digits.tflite")
 
 
 def test_infer_reads_digits(tool: Tool, digits: Path) -> None:
@@ -78,14 +84,36 @@ def test_verify_byte_for_byte(tool: Tool, apps: Path, request: pytest.FixtureReq
         path = ROOT / "samples" / model / f"{model}.tflite"
     else:
         path = request.getfixturevalue("shared") / "models" / f"{model}.tflite"
-    app = link_app(tool, apps, f"{model}_{kernels}_link", path, kernels)
-    tool("build", app, "--board", BOARD)
+    app = built(tool, apps, f"{model}_{kernels}_link", path, kernels=kernels)
     found = tool("verify", *PATIENT, "--app", app, "--random", "3", as_json=True)
     assert found["kernels"] == kernels and found["passed"] and found["equal"] == 3
 
 
+def test_photographs(tool: Tool, apps: Path, shared: Path, tmp_path: Path) -> None:
+    app = built(
+        tool, apps, "person_detect_cmsis_nn_link", shared / "models" / "person_detect.tflite", kernels="cmsis_nn"
+    )
+    (tmp_path / "labels.txt").write_text("no person\nperson\n")
+    pictures = [shared / "inputs" / f"{name}.bmp" for name in ("person", "no_person")]
+    asked = ("--app", app, "--raw", "--labels", tmp_path / "labels.txt", *pictures)
+    found = tool("infer", *PATIENT, *asked, as_json=True)
+    assert [answer["label"] for answer in found["answers"]] == ["person", "no person"]
+
+
+def test_recordings_through_two_models_of_one_app(tool: Tool, apps: Path, shared: Path, tmp_path: Path) -> None:
+    models = [shared / "models" / f"{name}.tflite" for name in ("micro_speech_quantized", "audio_preprocessor_int8")]
+    app = built(tool, apps, "speech_link", *models)
+    (tmp_path / "labels.txt").write_text("silence\nunknown\nyes\nno\n")
+    sounds = [shared / "inputs" / f"{name}_1000ms.wav" for name in ("yes", "no")]
+    asked = ("--app", app, "--model", "micro_speech_quantized", "--labels", tmp_path / "labels.txt", "--stride", "320")
+    there = tool("infer", *PATIENT, *asked, "--frontend", "audio_preprocessor_int8", *sounds, as_json=True)
+    assert [answer["label"] for answer in there["answers"]] == ["yes", "no"]
+    here = tool("infer", *PATIENT, *asked, "--frontend", models[1], *sounds, as_json=True)
+    assert [a["outputs"] for a in here["answers"]] == [a["outputs"] for a in there["answers"]]
+
+
 def test_a_plan_that_is_wrong_names_the_operator(tool: Tool, apps: Path) -> None:
-    app = link_app(tool, apps, "bad_plan", DIGITS / "digits.tflite")
+    app = link_app(tool, apps, "bad_plan", DIGITS / "digits.tflite", arena=32768)
     carried = app / "src" / "models" / "digits.tflite"
     model = load_model(carried)
     offsets = list(model.offline_plan or [-1] * model.tensor_count)
@@ -100,7 +128,7 @@ def test_a_plan_that_is_wrong_names_the_operator(tool: Tool, apps: Path) -> None
 
 
 def test_a_kernel_that_is_wrong_names_the_operator(tool: Tool, apps: Path, workspace: Workspace) -> None:
-    app = link_app(tool, apps, "bad_kernel", DIGITS / "digits.tflite", "reference")
+    app = link_app(tool, apps, "bad_kernel", DIGITS / "digits.tflite", kernels="reference")
     assert workspace.tflm_dir is not None
     source = "tensorflow/lite/micro/kernels/pooling.cc"
     right = (workspace.tflm_dir / source).read_text()

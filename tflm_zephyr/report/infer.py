@@ -50,11 +50,9 @@ def _lines(hello: Hello, answer: Answer, labels: Sequence[str], *, raw: bool) ->
         best, *others = choices(answer, hello.outputs[0], labels)[:_SHOWN_CHOICES]
         rest = ", ".join(f"{other.label} {other.value:.4g}" for other in others)
         lines.append(f"  {answer.name}: {best.label} {best.value:.4g}{f' ({rest})' if rest else ''}{took}")
-        rest_from = 1
     else:
         lines.append(f"  {answer.name}: {_values(hello.outputs[0], answer.outputs[0], raw=raw)}{took}")
-        rest_from = 1
-    for output, data in zip(hello.outputs[rest_from:], answer.outputs[rest_from:], strict=True):
+    for output, data in zip(hello.outputs[1:], answer.outputs[1:], strict=True):
         lines.append(f"    {output.name}: {_values(output, data, raw=raw)}")
     return lines
 
