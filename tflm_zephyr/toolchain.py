@@ -22,6 +22,8 @@ _HINT = (
     "Install the Zephyr SDK (`west sdk install`), or on Debian and Ubuntu: apt install gcc-arm-none-eabi "
     "libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi"
 )
+_OTHERS = "Install the Zephyr SDK (`west sdk install`), or set ZEPHYR_TOOLCHAIN_VARIANT to a toolchain for that core"
+_SDK_PREFIX = {"arm": "arm-", "arm64": "aarch64", "x86": "x86_64"}  # where it is not Zephyr's name of the architecture
 _LOCKING = "_RETARGETABLE_LOCKING 1"  # Zephyr's lib/libc/newlib asserts it
 _SDK_PLACES = ("/usr", "/usr/local", "/opt", "~", "~/.local", "~/.local/opt", "~/bin")  # Zephyr's own search
 _GNU_PLACES = ("/opt", "~", "~/.local/opt", "/usr/local", "/usr/share")
@@ -44,15 +46,18 @@ class Toolchain:
     cmake_args: tuple[str, ...] = ()
 
 
-def detect_toolchain(environ: Mapping[str, str] | None = None, *, root: Path = Path("/")) -> Toolchain:
+def detect_toolchain(environ: Mapping[str, str] | None = None, *, arch: str = "", root: Path = Path("/")) -> Toolchain:
     """The user's choice in the environment, else the first found: Zephyr SDK, GNU Arm, the one on PATH.
 
-    `root` stands in for the file system's root in tests. Raises BuildError when there is none, or when the
-    environment names one that is not there.
+    `arch` is Zephyr's name of the board's architecture, "" for Arm as well: Zephyr's boards on the host take the
+    host's compiler, any other an SDK with a compiler for it. `root` stands in for the file system's root in tests.
+    Raises BuildError when there is none, or when the environment names one that is not there.
     """
     env = os.environ if environ is None else environ
     home = Path(env.get("HOME") or Path.home())
     variant = env.get("ZEPHYR_TOOLCHAIN_VARIANT", "")
+    if arch not in ("", "arm"):
+        return _other(arch, variant, env, _sdk_folders(home, root))
     if variant and variant != "gnuarmemb":
         return _chosen(variant, env)
     if variant or env.get("GNUARMEMB_TOOLCHAIN_PATH"):
@@ -60,7 +65,8 @@ def detect_toolchain(environ: Mapping[str, str] | None = None, *, root: Path = P
     if env.get("ZEPHYR_SDK_INSTALL_DIR"):
         return _sdk(_existing(env, "ZEPHYR_SDK_INSTALL_DIR"))
     for folder in _sdk_folders(home, root):
-        return _sdk(folder)
+        if _compiles(folder, "arm"):
+            return _sdk(folder)
     for folder in _folders(_GNU_PLACES, _GNU_NAMES, home, root):
         if (folder / "bin" / GCC).is_file():
             return gnu_arm(folder)
@@ -124,6 +130,21 @@ def _chosen(variant: str, env: Mapping[str, str]) -> Toolchain:
     return Toolchain(variant, f"{variant}, from ZEPHYR_TOOLCHAIN_VARIANT")
 
 
+def _other(arch: str, variant: str, env: Mapping[str, str], sdks: Iterable[Path]) -> Toolchain:
+    """For a board that is no Arm."""
+    if arch == "posix" and variant in ("", "gnuarmemb", "zephyr"):
+        return Toolchain("host", "the host's compiler", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"})
+    if variant == "gnuarmemb":
+        raise BuildError(f"this toolchain is for Arm, and the board's core is {arch}", where=variant, hint=_OTHERS)
+    if variant:
+        return _chosen(variant, env)
+    named = [_existing(env, "ZEPHYR_SDK_INSTALL_DIR")] if env.get("ZEPHYR_SDK_INSTALL_DIR") else []
+    for folder in named or sdks:
+        if _compiles(folder, arch):
+            return _sdk(folder)
+    raise BuildError(f"no compiler for {arch} found", where="Zephyr SDK", hint=_OTHERS)
+
+
 def _gnu_named(env: Mapping[str, str]) -> Toolchain:
     prefix = _existing(env, "GNUARMEMB_TOOLCHAIN_PATH")
     if not (prefix / "bin" / GCC).is_file():
@@ -150,14 +171,19 @@ def _existing(env: Mapping[str, str], name: str) -> Path:
     return path
 
 
-def _sdk_folders(home: Path, root: Path) -> Iterable[Path]:
-    """Zephyr SDKs with an Arm compiler, newest first: the usual folders, then CMake's package registry."""
+def _sdk_folders(home: Path, root: Path) -> list[Path]:
+    """Zephyr SDKs, newest first: the usual folders, then CMake's package registry."""
     folders = [*_folders(_SDK_PLACES, ("zephyr-sdk-*", "zephyr-sdk"), home, root)]
     registry = home / ".cmake" / "packages" / "Zephyr-sdk"
     for entry in sorted(registry.glob("*")) if registry.is_dir() else ():
         # The registered folder is the SDK's cmake/ subfolder.
         folders.append(Path(entry.read_text(encoding="utf-8", errors="replace").strip()).parent)
-    return (folder for folder in folders if any(folder.glob("**/bin/arm-zephyr-eabi-gcc")))
+    return folders
+
+
+def _compiles(sdk: Path, arch: str) -> bool:
+    """Whether the SDK has a compiler for `arch`."""
+    return any(sdk.glob(f"**/bin/{_SDK_PREFIX.get(arch, arch)}*zephyr-e*-gcc"))
 
 
 def _folders(places: Iterable[str], names: Iterable[str], home: Path, root: Path) -> list[Path]:

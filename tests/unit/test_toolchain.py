@@ -27,8 +27,8 @@ def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True, locki
     return gcc
 
 
-def make_sdk(folder: Path) -> Path:
-    gcc = folder / "arm-zephyr-eabi" / "bin" / "arm-zephyr-eabi-gcc"
+def make_sdk(folder: Path, compiler: str = "arm-zephyr-eabi") -> Path:
+    gcc = folder / compiler / "bin" / f"{compiler}-gcc"
     gcc.parent.mkdir(parents=True)
     gcc.write_text("")
     return folder
@@ -95,6 +95,32 @@ def test_an_sdk_without_its_arm_compiler_is_passed_over(env: dict[str, str], tmp
     (tmp_path / "root" / "opt" / "zephyr-sdk-0.17.0").mkdir(parents=True)
     with pytest.raises(BuildError, match="no compiler"):
         detect(env, tmp_path)
+
+
+def test_boards_on_the_host_take_its_compiler(env: dict[str, str], tmp_path: Path) -> None:
+    for variant in ("", "gnuarmemb"):
+        found = detect_toolchain({**env, "ZEPHYR_TOOLCHAIN_VARIANT": variant}, arch="posix", root=tmp_path)
+        assert found.variant == "host" and found.env == {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}
+    env["ZEPHYR_TOOLCHAIN_VARIANT"] = "llvm"
+    assert detect_toolchain(env, arch="posix", root=tmp_path).variant == "llvm"
+
+
+def test_another_core_takes_an_sdk_with_a_compiler_for_it(env: dict[str, str], tmp_path: Path) -> None:
+    make_gcc(tmp_path / "usr")
+    env["PATH"] = f"{tmp_path}/usr/bin"
+    sdk = make_sdk(tmp_path / "home" / "zephyr-sdk-0.17.0")
+    with pytest.raises(BuildError, match="no compiler for riscv found"):
+        detect_toolchain(env, arch="riscv", root=tmp_path / "root")
+    make_sdk(sdk, "riscv64-zephyr-elf")
+    for given in ({}, {"ZEPHYR_SDK_INSTALL_DIR": str(sdk)}):
+        found = detect_toolchain({**env, **given}, arch="riscv", root=tmp_path / "root")
+        assert found.env["ZEPHYR_SDK_INSTALL_DIR"] == str(sdk)
+    with pytest.raises(BuildError, match="no compiler for arm64 found"):
+        detect_toolchain(env, arch="arm64", root=tmp_path / "root")
+    make_sdk(sdk, "aarch64-zephyr-elf")
+    assert detect_toolchain(env, arch="arm64", root=tmp_path / "root").variant == "zephyr"
+    with pytest.raises(BuildError, match="gnuarmemb: this toolchain is for Arm, and the board's core is riscv"):
+        detect_toolchain({**env, "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb"}, arch="riscv", root=tmp_path / "root")
 
 
 def test_an_sdk_in_cmakes_registry(env: dict[str, str], tmp_path: Path) -> None:
