@@ -114,6 +114,9 @@ def load_board(name: str, root: Path | None = None) -> Board:
         )
     folder = (root or data_dir("boards")) / stem_of(name)
     if not (folder / "board.yaml").is_file():
+        described = [board for board in known_boards(root) if board.startswith(f"{name}/")]
+        if len({board.split("/")[1] for board in described}) > 1:
+            raise BoardError("names a board, not one of its targets", where=name, hint=f"Name {' or '.join(described)}")
         return Board(name=name)
     raw = _read(folder / "board.yaml")
     if re.sub(r"@[^/]*", "", name) != raw["board"]:

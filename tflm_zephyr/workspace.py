@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tflm_zephyr import process
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.zephyr_version import ZephyrVersion
 
+if TYPE_CHECKING:
+    from west.manifest import Manifest
+
 _SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR_BASE"
-_OPTIONAL = "Run `west config manifest.group-filter -- +optional && west update`"
 _VERSION_LINE = re.compile(r"^(\w+)\s*=\s*(\S*)\s*$", re.MULTILINE)
 _YAML_LINE = re.compile(r"^(\w+):[ \t]*[\"']?([\w/@.-]+)[\"']?[ \t]*$", re.MULTILINE)
 _REVISION_OF_BOARD = re.compile(r"@[^/]*")
@@ -53,6 +56,11 @@ class Workspace:
         """The commit checked out in `cmsis_nn_dir`; "" when git cannot tell."""
         return "" if self.cmsis_nn_dir is None else git_revision(self.cmsis_nn_dir)
 
+    @property
+    def board_roots(self) -> tuple[Path, ...]:
+        """The folders whose boards/ has boards: Zephyr, the modules, BOARD_ROOT."""
+        return (self.zephyr_base, *self.modules.values(), *map(Path, filter(None, [os.environ.get("BOARD_ROOT")])))
+
     def knows_board(self, board: str) -> bool:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
         return bool(self._board_folders(board))
@@ -71,32 +79,36 @@ class Workspace:
     def _board_folders(self, board: str) -> tuple[Path, ...]:
         name = re.escape(re.split(r"[@/]", board)[0])
         described = re.compile(rf"^\s*(?:-\s+)?name:\s*[\"']?{name}[\"']?\s*$", re.MULTILINE)
-        roots = [self.zephyr_base, *self.modules.values(), *map(Path, filter(None, [os.environ.get("BOARD_ROOT")]))]
         return tuple(
             path.parent
-            for root in roots
+            for root in self.board_roots
             for path in sorted(root.glob("boards/*/*/board.yml"))
             if described.search(path.read_text(encoding="utf-8", errors="replace"))
         )
 
-    def missing(self, board: str, kernels: str = "reference") -> tuple[str, ...]:
-        """The west projects that a build for `board` (an Arm board target) needs and that are not here."""
-        return tuple(name for name in needed_modules(board, kernels, self.zephyr_version) if name not in self.modules)
+    def missing(self, board: str, kernels: str = "reference", arch: str = "") -> tuple[str, ...]:
+        """The west projects that a build for the target `board` needs and that are not here; see needed_modules."""
+        needed = needed_modules(board, kernels, self.zephyr_version, arch)
+        return tuple(name for name in needed if name not in self.modules)
 
-    def require(self, board: str, kernels: str = "reference") -> None:
+    def require(self, board: str, kernels: str = "reference", arch: str = "") -> None:
         """Raise BuildError naming the missing modules, if any."""
-        missing = self.missing(board, kernels)
+        missing = self.missing(board, kernels, arch)
         if missing:
-            hint = _OPTIONAL if "tflite-micro" in missing else "Allow them in the manifest and run `west update`"
             raise BuildError(
                 f"the workspace lacks {', '.join(missing)}, needed for {board}",
                 where=str(self.topdir),
-                hint=hint,
+                hint=_how_to_get(self.topdir, missing),
             )
 
 
-def needed_modules(board: str, kernels: str, zephyr_version: str) -> tuple[str, ...]:
-    """West projects that an app for an Arm Cortex-M board needs, TFLM first."""
+def needed_modules(board: str, kernels: str, zephyr_version: str, arch: str = "") -> tuple[str, ...]:
+    """West projects that an app for `board` needs as far as that is known, TFLM first.
+
+    `arch` is Zephyr's name of the board's architecture, "" for Arm as well.
+    """
+    if arch not in ("", "arm"):
+        return ("tflite-micro",)
     names = ["tflite-micro", "cmsis"]
     if _numeric(zephyr_version) >= (4, 1):
         names.append("cmsis_6")
@@ -167,18 +179,38 @@ def _read(topdir: Path, zephyr_base: Path) -> Workspace:
 
 def _projects(topdir: Path) -> dict[str, Path]:
     """The folders of the manifest's active projects by name; only those are modules to Zephyr."""
+    manifest = _manifest(topdir)
+    # The first project is the manifest's own repository, called "manifest" whatever its folder.
+    return {
+        project.name: Path(project.abspath)
+        for project in manifest.projects[1:]
+        if project.abspath is not None and manifest.is_active(project)
+    }
+
+
+def _how_to_get(topdir: Path, names: Sequence[str]) -> str:
+    """What brings these projects into the workspace: the manifest, its groups, a fetch."""
+    from west.configuration import Configuration
+
+    manifest = _manifest(topdir)
+    there = {project.name: project for project in manifest.projects[1:]}
+    unlisted = [name for name in names if name not in there]
+    inactive = [there[name] for name in names if name in there and not manifest.is_active(there[name])]
+    groups = dict.fromkeys(f"+{project.groups[0]}" for project in inactive)  # one active group of a project is enough
+    kept = Configuration(topdir=topdir).get("manifest.group-filter") if groups else None
+    commands = [f"west config manifest.group-filter -- {','.join([*filter(None, [kept]), *groups])}"] if groups else []
+    commands.append(f"west update {' '.join(names)}")
+    first = f"Allow {', '.join(unlisted)} in the manifest (name-allowlist), then run" if unlisted else "Run"
+    return f"{first} `{' && '.join(commands)}`"
+
+
+def _manifest(topdir: Path) -> Manifest:
     import yaml
     from west.configuration import MalformedConfig
     from west.manifest import MalformedManifest, Manifest, ManifestImportFailed, ManifestVersionError
 
     try:
-        manifest = Manifest.from_topdir(topdir)
-        # The first project is the manifest's own repository, called "manifest" whatever its folder.
-        return {
-            project.name: Path(project.abspath)
-            for project in manifest.projects[1:]
-            if project.abspath is not None and manifest.is_active(project)
-        }
+        return Manifest.from_topdir(topdir)
     except (ManifestImportFailed, FileNotFoundError) as err:
         raise BuildError(
             "the manifest's projects are not all here", where=str(topdir), hint="Run `west update`"

@@ -48,6 +48,12 @@ def test_any_other_board_is_its_name(name: str) -> None:
     assert board.name == name and not board.known and board.qemu is None and not board.files
 
 
+def test_a_name_that_stands_for_several_described_targets_is_none() -> None:
+    with pytest.raises(BoardError, match="mps2: names a board, not one of its targets.*mps2/an385 or mps2/an386 or mps2"):
+        load_board("mps2")
+    assert load_board("nrf9160dk").known is False  # one SoC here; Zephyr may know of more
+
+
 def test_a_revision_is_kept_in_the_name_alone() -> None:
     board = load_board("nrf9160dk@0.14.0/nrf9160/ns")
     assert board.name == "nrf9160dk@0.14.0/nrf9160/ns" and board.known

@@ -13,6 +13,8 @@ from tests.fakes.records import as_bytes, self_test
 from tests.fakes.west import make_workspace
 from tests.unit.conftest import Tool
 from tflm_zephyr.app_files import load_manifest
+from tflm_zephyr.board import Board
+from tflm_zephyr.board_targets import in_workspace
 from tflm_zephyr.build import Recorded, check_revisions
 from tflm_zephyr.workspace import find_workspace
 
@@ -37,6 +39,34 @@ def test_an_unknown_board_is_told_by_the_workspace_around(
     said = tool("generate", model_file, "-o", "app", "-b", "totally/unknown").one_line()
     assert "totally/unknown: unknown board; Zephyr 4.1.0 has none" in said
     assert not (workspace / "app").exists()
+
+
+LIST_BOARDS = """import sys
+assert sys.argv[sys.argv.index("--cmakeformat") + 1] == "{SOCS};{QUALIFIERS}"
+print({"nucleo_x": "SOCS;stm32x;QUALIFIERS;stm32x;stm32x/cpu1"}[sys.argv[sys.argv.index("--board") + 1]])
+"""
+
+
+@pytest.mark.parametrize("board", ["nucleo_x/stm32y", "nucleo_x@2/stm32x/cpu2", "nucleo_x/stm32x", "nucleo_x"])
+def test_a_target_that_zephyr_does_not_have_is_refused(
+    tool: Tool, workspace: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch, board: str
+) -> None:
+    script = workspace / "zephyr" / "scripts" / "list_boards.py"
+    script.parent.mkdir()
+    script.write_text(LIST_BOARDS)
+    known = in_workspace(Board(name="nucleo_x/stm32x/cpu1"), find_workspace(workspace))
+    assert known.name == "nucleo_x/stm32x/cpu1"
+    if board in ("nucleo_x/stm32x", "nucleo_x"):  # a board with one SoC may leave it out
+        assert in_workspace(Board(name=board), find_workspace(workspace)).name == board
+        return
+    assert tool("generate", model_file, "-o", "app").code == 0
+    monkeypatch.chdir(workspace)
+    app = model_file.parent / "app"
+    for asked in (("fit", model_file), ("generate", model_file, "-o", "new"), ("build", app)):
+        said = tool(*asked, "-b", board).one_line()
+        assert f"{board}: Zephyr 4.1.0 has no such target of the board nucleo_x" in said
+        assert said.endswith("It has nucleo_x/stm32x, nucleo_x/stm32x/cpu1\n")
+    assert "nosuch: unknown board; Zephyr 4.1.0 has none" in tool("build", app, "-b", "nosuch").one_line()
 
 
 def test_a_board_that_only_zephyr_knows_gets_all_modules(tool: Tool, model_file: Path) -> None:

@@ -119,8 +119,34 @@ def test_modules_not_fetched_are_named(tmp_path: Path) -> None:
     found = find_workspace(tmp_path / "ws", environ={})
     assert found.missing("mps2/an385") == ()
     assert found.missing("mps2/an385", "cmsis_nn") == ("cmsis-nn",)
-    with pytest.raises(BuildError, match=f"lacks hal_nordic, mbedtls, needed for {NS}.*west update"):
+    with pytest.raises(
+        BuildError, match=f"lacks hal_nordic, mbedtls, needed for {NS}.*`west update hal_nordic mbedtls`"
+    ):
         found.require(NS)
+
+
+def test_a_missing_module_is_brought_by_what_it_takes(tmp_path: Path) -> None:
+    zephyr = make_workspace(tmp_path / "ws", optional=False, without=("cmsis_6",))
+    manifest = zephyr / "west.yml"
+    text = manifest.read_text().replace(
+        "    - name: cmsis_6\n      revision: main\n      path: modules/lib/cmsis_6\n", ""
+    )
+    manifest.write_text(text)
+    config = tmp_path / "ws" / ".west" / "config"
+    config.write_text(f"{config.read_text()}group-filter = -hal\n")
+    with pytest.raises(BuildError) as caught:
+        find_workspace(tmp_path / "ws", environ={}).require("mps2/an385")
+    assert str(caught.value).endswith(
+        "lacks tflite-micro, cmsis_6, needed for mps2/an385. Allow cmsis_6 in the manifest (name-allowlist), then run "
+        "`west config manifest.group-filter -- -hal,+optional && west update tflite-micro cmsis_6`"
+    )
+
+
+def test_a_board_that_is_no_arm_needs_no_cmsis(tmp_path: Path) -> None:
+    make_workspace(tmp_path / "ws", without=("cmsis", "cmsis_6"))
+    found = find_workspace(tmp_path / "ws", environ={})
+    assert found.missing("native_sim", arch="posix") == found.missing("qemu_riscv32", arch="riscv") == ()
+    assert found.missing("nucleo_x", arch="arm") == found.missing("nucleo_x") == ("cmsis", "cmsis_6")
 
 
 @pytest.mark.parametrize("text", ["manifest: [", "manifest:\n  version: '99.0'\n", "manifest:\n  projects: 3\n"])

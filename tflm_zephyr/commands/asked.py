@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr import appfile
 from tflm_zephyr.appfile import AppConfig, ModelConfig
 from tflm_zephyr.board import Board, load_board
-from tflm_zephyr.errors import AppError, BoardError
+from tflm_zephyr.board_targets import in_workspace
+from tflm_zephyr.errors import AppError
 
 if TYPE_CHECKING:
     from tflm_zephyr.prepared import Tflm
@@ -47,16 +48,7 @@ def config_of(args: argparse.Namespace) -> AppConfig:
 def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
     """The boards that are named, with what the workspace knows of those not described here."""
     boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
-    if workspace is None:
-        return boards
-    for board in boards:
-        if not board.known and not workspace.knows_board(board.name):
-            raise BoardError(
-                f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
-                where=board.name,
-                hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
-            )
-    return tuple(board if board.known else replace(board, arch=workspace.arch_of(board.name)) for board in boards)
+    return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
 
 
 def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tflm_zephyr import build
 from tflm_zephyr.app_files import AppManifest, load_manifest
 from tflm_zephyr.board import Board, load_board
+from tflm_zephyr.board_targets import in_workspace
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.errors import AppError, BoardError, BuildError, DeviceError
 from tflm_zephyr.report import text
@@ -32,11 +33,12 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     manifest = load_manifest(args.app)
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
+    board = in_workspace(board, workspace)
     kernels = _kernels(manifest, board)
-    workspace.require(board.name, kernels)
+    workspace.require(board.name, kernels, board.arch)
     for difference in build.check_revisions(build.recorded(manifest, kernels), workspace, force=args.force):
         say(f"warning: {difference}")
-    toolchain = detect_toolchain()
+    toolchain = detect_toolchain(arch=board.arch)
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
     defines = tuple(f"-D{define}" for define in args.defines)
     pristine: build.Pristine = "always" if args.pristine else "auto"
@@ -126,7 +128,8 @@ def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:
     request = build.FlashRequest(
         _build_dir(args, board), getattr(args, "runner", None) or "", getattr(args, "dev_id", None) or ""
     )
-    build.flash(request, workspace, detect_toolchain(), on_line=say if args.verbose else None)
+    toolchain = detect_toolchain(arch=in_workspace(board, workspace).arch)
+    build.flash(request, workspace, toolchain, on_line=say if args.verbose else None)
 
 
 def _kernels(manifest: AppManifest, board: Board) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tflm_zephyr import build
 from tflm_zephyr.app_files import AppManifest, load_manifest
 from tflm_zephyr.board import Board, QemuSpec, load_board
+from tflm_zephyr.board_targets import in_workspace
 from tflm_zephyr.errors import AppError, BoardError, DeviceError
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.ports import choose_port, find_ports
@@ -136,8 +137,10 @@ def _serial(target: Target, board: Board | None, expect: Mapping[str, str]) -> _
 def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
     assert target.app is not None
     workspace = find_workspace(target.workspace, app=target.app)
+    board = in_workspace(board, workspace)
     kernels = manifest.kernels if manifest.kernels != "auto" else "cmsis_nn" if board.cortex_m else "reference"
-    workspace.require(board.name, kernels)
+    workspace.require(board.name, kernels, board.arch)
     build.check_revisions(build.recorded(manifest, kernels), workspace)
     folder = target.build_dir or target.app / "build" / board.file_stem
-    build.build(build.BuildRequest(target.app, board.name, folder), workspace, detect_toolchain(), on_line=on_build)
+    toolchain = detect_toolchain(arch=board.arch)
+    build.build(build.BuildRequest(target.app, board.name, folder), workspace, toolchain, on_line=on_build)
