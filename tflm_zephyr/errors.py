@@ -9,9 +9,17 @@ class ToolError(Exception):
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         """`what` is wrong, `where` (a file, tensor, port), and what to do about it (`hint`)."""
+        what = _without_stop(what)
         self.what, self.where, self.hint = what, where, hint
         text = f"{where}: {what}" if where else what
-        super().__init__(f"{text}. {hint}" if hint else text)
+        stop = "" if text.endswith(("?", "!", "...")) else "."
+        super().__init__(f"{text}{stop} {hint}" if hint else text)
+
+
+def _without_stop(text: str) -> str:
+    """`text`, which may be another tool's, as one that something may follow; an ellipsis stays."""
+    plain = text.rstrip()
+    return plain if plain.endswith("...") else plain.rstrip(" .:;,")
 
 
 class ModelError(ToolError):
