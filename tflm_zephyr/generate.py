@@ -178,9 +178,14 @@ def generate(
             for model in models
         },
         cmsis_nn_revision=cmsis_nn_revision,
-        overlap=kernels if any(item.overlaps for item in prepared) else {},
+        overlap=kernels if any(_overlaps(item, config) for item in prepared) else {},
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
+
+
+def _overlaps(item: PreparedModel, config: AppConfig) -> bool:
+    """Whether outputs overlap inputs, or may do so in a static plan, which is not the one of `item`."""
+    return item.head.overlapping > 0 or (config.planner == "static" and bool(item.head.problem.overlaps))
 
 
 def _main_stack(

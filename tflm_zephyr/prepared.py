@@ -66,11 +66,6 @@ class PreparedModel:
         return self.needs[0].head
 
     @property
-    def overlaps(self) -> bool:
-        """Whether its plan, of whatever planner, may let an output overlap an input."""
-        return bool(self.head.problem.overlaps) and self.config.plan == "packed"
-
-    @property
     def planned(self) -> bool:
         """Whether `data` carries an offline plan."""
         return self.head.offsets is not None

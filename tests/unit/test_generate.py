@@ -579,3 +579,8 @@ def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm
     assert ("CMSIS-NN" if "cmsis" in what else "TFLM") in note and (there[:12] or "git cannot tell") in note
     quiet = overlapping_app(tmp_path, replace(tflm, **{what: there}), overlap="off")  # type: ignore[arg-type]
     assert not any("overlaps" in note for note in quiet.notes)
+
+
+def test_what_does_not_overlap_relies_on_no_revision(make: Make) -> None:
+    made = make(chain(1, 16))  # in place would save nothing: the arena is what TFLM needs while it plans
+    assert made.prepared[0].head.problem.overlaps and made.manifest.overlap == {}

@@ -62,7 +62,7 @@ def pairs_overlap(plan: Plan) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(100))
 def test_it_agrees_with_comparing_every_pair(seed: int) -> None:
     rng = random.Random(seed)
     buffers, offsets = [], []

@@ -89,7 +89,7 @@ def asked(problem: Problem) -> object:
 @pytest.mark.parametrize("odd", [False, True])
 def test_against_trying_everything(odd: bool) -> None:
     worse = better = 0
-    for seed in range(60):
+    for seed in range(40):
         problem = random_problem(seed, odd=odd)
         plan = pack(problem, work=300_000)
         check(plan, why_unsafe=asked(problem))  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_against_trying_everything(odd: bool) -> None:
         worse += plan.size_bytes > best
         better += best < pack(replace(problem, overlaps=())).size_bytes
     assert worse <= (3 if odd else 0)
-    assert better > 20
+    assert better > 12
 
 
 def chain(sizes: list[int], distance: int | None, *, in_place: bool = False) -> Problem:

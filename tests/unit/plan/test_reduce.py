@@ -18,7 +18,7 @@ def listed(given: list[Piece]) -> Pieces:
     return found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_answer_is_that_of_the_whole(seed: int) -> None:
     rng = random.Random(seed)
     given = [(low, low + rng.randrange(1, 5), rng.randrange(1, 9)) for low in rng.choices(range(20), k=16)]
