@@ -3,7 +3,7 @@
 
 name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
-kernels: auto                      # CMSIS-NN on Cortex-M, else reference; or reference, or cmsis_nn
+kernels: auto                      # CMSIS-NN on Cortex-M where it has work, else reference; or reference, cmsis_nn
 tflm: selected                     # only the sources the models need; module: Zephyr's tflite-micro library
 main_stack_bytes: auto             # what the kernels need; or bytes
 model_data: binary                 # the assembler takes in the model's file; array: a C++ array

@@ -144,7 +144,8 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         choices=("auto", "reference", "cmsis_nn"),
-        help="kernel library (default: auto, which is CMSIS-NN on Cortex-M and TFLM's reference kernels elsewhere)",
+        help="kernel library (default: auto, which is CMSIS-NN on Cortex-M where it has work, else TFLM's reference "
+        "kernels)",
     )
     parser.add_argument(
         "--tflm",
