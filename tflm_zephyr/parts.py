@@ -9,8 +9,9 @@ that the names are those of the TFLM that was linked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tflm_zephyr.link_map import LINKER
 
@@ -50,13 +51,14 @@ _LENGTH = re.compile(r"L?(\d+)")
 _STACK = re.compile(r"(?:^|_)stacks?$")
 _TFLM_SPACES = frozenset({"tflite", "tflm_signal", "flatbuffers", "flexbuffers", "gemmlowp", "ruy", "kissfft"})
 
-# The names that CMSIS-NN's functions start with (its Include/arm_nnfunctions.h), and whose work they do.
+# The names that CMSIS-NN's functions start with (its Include/arm_nnfunctions.h), and whose work they do; then who else
+# calls them. Where several of those are in an app it is the first one's.
 _CMSIS_NN = (
     ("arm_depthwise_", "DEPTHWISE_CONV_2D"),
-    ("arm_convolve_", "CONV_2D"),
+    ("arm_convolve_", "CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"),
     ("arm_transpose_conv", "TRANSPOSE_CONV"),
-    ("arm_fully_connected", "FULLY_CONNECTED"),
-    ("arm_vector_sum", "FULLY_CONNECTED"),
+    ("arm_fully_connected", "FULLY_CONNECTED", "BATCH_MATMUL"),
+    ("arm_vector_sum", "FULLY_CONNECTED", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     ("arm_batch_matmul", "BATCH_MATMUL"),
     ("arm_avgpool", "AVERAGE_POOL_2D"),
     ("arm_max_pool", "MAX_POOL_2D"),
@@ -67,7 +69,7 @@ _CMSIS_NN = (
     ("arm_minimum", "MINIMUM"),
     ("arm_lstm", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     ("arm_svdf", "SVDF"),
-    ("arm_pad", "PAD"),
+    ("arm_pad", "PAD", "PADV2"),
     ("arm_transpose", "TRANSPOSE"),
     ("arm_concatenation", "CONCATENATION"),
     ("arm_reshape", "RESHAPE"),
@@ -143,6 +145,10 @@ class Files:
     folders: Mapping[str, frozenset[str]]
     app: frozenset[str]
 
+    @cached_property
+    def _registered(self) -> frozenset[str]:
+        return frozenset(operator for operators in self.operators.values() for operator in operators)
+
     def owner(self, archive: str, member: str) -> Owner:
         """Whose `member` of `archive` is, or the object file `member` itself."""
         library = archive.rpartition("/")[2]
@@ -154,7 +160,7 @@ class Files:
         if not archive and _CRT.fullmatch(member.rpartition("/")[2]):
             return Owner(LIBGCC, member.rpartition("/")[2])
         if "cmsis-nn" in library or "cmsis_nn" in library:
-            return cmsis_nn(stem(member)) or Owner(KERNELS, SHARED_KERNELS)
+            return cmsis_nn(stem(member), self._registered) or Owner(KERNELS, SHARED_KERNELS)
         if "tflm" in library or "tflite" in library:
             return self._tflm(member)
         return self._of_zephyr(archive, member)
@@ -183,7 +189,7 @@ class Files:
 
     def _tflm(self, member: str) -> Owner:
         name = stem(member)
-        of_cmsis_nn = cmsis_nn(name)
+        of_cmsis_nn = cmsis_nn(name, self._registered)
         if of_cmsis_nn is not None:
             return of_cmsis_nn
         operators = self.operators.get(name) or self.operators.get(name.removesuffix("_common"))
@@ -197,11 +203,15 @@ class Files:
         return Owner(KERNELS, SHARED_KERNELS) if helper else Owner(TFLM, member)
 
 
-def cmsis_nn(name: str) -> Owner | None:
-    """Whose CMSIS-NN's function or file `name` is; None when it is not CMSIS-NN's."""
-    operator = next((operator for prefix, operator in _CMSIS_NN if name.startswith(prefix)), None)
-    if operator is not None:
-        return Owner(KERNELS, operator)
+def cmsis_nn(name: str, registered: Collection[str] = ()) -> Owner | None:
+    """Whose CMSIS-NN's function or file `name` is; None when it is not CMSIS-NN's.
+
+    registered: the operators that are in the app, as far as known.
+    """
+    users = next((users for prefix, *users in _CMSIS_NN if name.startswith(prefix)), None)
+    if users is not None:
+        there = [operator for operator in users if operator in registered] if registered else users
+        return Owner(KERNELS, there[0] if there else SHARED_KERNELS)
     return Owner(KERNELS, SHARED_KERNELS) if _CMSIS_NN_SHARED.match(name) else None
 
 

@@ -49,7 +49,9 @@ def test_any_other_board_is_its_name(name: str) -> None:
 
 
 def test_a_name_that_stands_for_several_described_targets_is_none() -> None:
-    with pytest.raises(BoardError, match="mps2: names a board, not one of its targets.*mps2/an385 or mps2/an386 or mps2"):
+    with pytest.raises(
+        BoardError, match=r"mps2: names a board, not one of its targets.*mps2/an385 or mps2/an386 or mps2"
+    ):
         load_board("mps2")
     assert load_board("nrf9160dk").known is False  # one SoC here; Zephyr may know of more
 

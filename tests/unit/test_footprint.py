@@ -24,12 +24,13 @@ from tests.unit.small_elf import (
     link,
     tools,
 )
-from tflm_zephyr import cli, parts
+from tflm_zephyr import cli, linked_kernels, parts
 from tflm_zephyr.build_log import MemoryRegion
 from tflm_zephyr.elf import load_elf, read_elf
 from tflm_zephyr.errors import BuildError, ToolError
 from tflm_zephyr.footprint import BY_MAP, BY_SYMBOLS, Footprint, changes, find_elf, load_footprint, measure
 from tflm_zephyr.link_map import FILL, Piece, Region, parse_map
+from tflm_zephyr.linked_kernels import Kernel, LinkedKernels
 from tflm_zephyr.parts import Files, Owner, by_name, path_in_space
 
 
@@ -441,7 +442,7 @@ def test_parse_map() -> None:
 GCC = "/usr/lib/gcc/arm-none-eabi/12.2.1/thumb/v7-m/nofp"
 CMSIS_NN = "modules/cmsis-nn/libmodules__cmsis-nn.a"
 FILES = Files(
-    {"conv": ("CONV_2D",), "activations": ("RELU", "RELU6")},
+    {"conv": ("CONV_2D",), "depthwise_conv": ("DEPTHWISE_CONV_2D",), "activations": ("RELU", "RELU6")},
     {
         "common": frozenset({"tensorflow/lite/core/c", "tensorflow/lite/kernels/internal"}),
         "tensor_ctypes": frozenset({"tensorflow/lite/kernels/internal"}),
@@ -524,6 +525,25 @@ def test_registered_operator(symbol: str, operator: str | None) -> None:
     assert parts.registered_operator(symbol) == operator
 
 
+@pytest.mark.parametrize(
+    ("name", "registered", "whose"),
+    [
+        ("arm_convolve_1x1_s8_fast", ("CONV_2D", "FULLY_CONNECTED"), "CONV_2D"),
+        ("arm_convolve_1x1_s8_fast", ("FULLY_CONNECTED",), "FULLY_CONNECTED"),
+        ("arm_vector_sum_s8", ("SVDF", "SOFTMAX"), "SVDF"),
+        ("arm_fully_connected_get_buffer_sizes_s8", ("BATCH_MATMUL",), "BATCH_MATMUL"),
+        ("arm_convolve_1x1_s8_fast", ("SOFTMAX",), parts.SHARED_KERNELS),  # somebody here calls it, and not CONV_2D
+        ("arm_convolve_1x1_s8_fast", (), "CONV_2D"),  # nothing is known of the app
+    ],
+)
+def test_a_function_of_cmsis_nn_is_of_an_operator_that_is_there(
+    name: str, registered: tuple[str, ...], whose: str
+) -> None:
+    files = parts.Files({f"file{i}": (operator,) for i, operator in enumerate(registered)}, {}, frozenset())
+    for archive in (CMSIS_NN, "libtflm.a"):
+        assert files.owner(archive, f"{name}.c.obj") == Owner(parts.KERNELS, whose)
+
+
 def test_by_name() -> None:
     assert by_name("_ZN6tflite16MicroInterpreter6InvokeEv") == Owner(parts.TFLM_ALL)
     assert by_name("__aeabi_dmul") == Owner(parts.LIBGCC, "__aeabi_dmul")
@@ -562,6 +582,19 @@ def test_command_says_what_changed(
     text = capsys.readouterr().out
     row = next(line.split() for line in text.splitlines() if line.startswith("arena: models::tiny::g_arena"))
     assert row[-2:] == ["-", f"+{ARENA_BYTES}"]
+
+
+def test_command_tells_whose_kernels_beside_what_changed(
+    small: Small, copy: Small, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LinkedKernels(linked_kernels.CMSIS_NN, "", (Kernel("SOFTMAX", linked_kernels.CMSIS_NN, 1, {}),))
+    monkeypatch.setattr(linked_kernels, "linked_kernels", lambda elf: found)
+    argv = ["footprint", str(small.folder), "-d", str(small.folder)]
+    for against in ([], ["--against", str(copy.folder)]):
+        assert cli.main([*argv, *against]) == 0
+        text = capsys.readouterr().out
+        assert "Kernels, built for CMSIS-NN:\n  SOFTMAX: CMSIS-NN\n" in text
+        assert ("Nothing changed." in text) == bool(against)
 
 
 def test_command_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,4 +32,6 @@ def do_footprint(args: argparse.Namespace, say: Say) -> Done:
         new, old = (
             load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
         )
-    return Done(report.footprint(new, old), {**report.footprint_json(new, old), **plain})
+    return Done(
+        "\n".join([report.footprint(new, old), "", *shown]).rstrip(), {**report.footprint_json(new, old), **plain}
+    )
