@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tflm_zephyr import operators, sources
 from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.custom_operators import custom_operator
+from tflm_zephyr.errors import AppError
 from tflm_zephyr.heads import Need, needs, needs_of_plan
 from tflm_zephyr.interface import check_interface
 from tflm_zephyr.kernel_choice import CMSIS_NN
@@ -81,6 +82,8 @@ def prepare(
     operators.check_types(model, declared, revision=tflm.revision)
     preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
     known = [library.without(declared) for library in libraries]
+    if config.plan_file is not None and config.plan != "packed":
+        raise AppError("plan: online leaves to TFLM what plan_file places", where=config.label, hint="Drop one of them")
     if config.plan_file is not None:
         mine = load_plan(config.plan_file)
         mine.check_use(model, {library.name for library in known})

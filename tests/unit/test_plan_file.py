@@ -106,6 +106,8 @@ def test_an_app_takes_it(tool: Tool, model_file: Path, plan_of: Any, tmp_path: P
     data = (tmp_path / "app" / "src" / "models" / "net.tflite").read_bytes()
     assert parse_model(data).offline_plan == (128, 0, 64, 0)
     assert tool("generate", "-o", "app", "--check").code == 0
+    said = tool("generate", model_file, "-o", "two", "--plan-file", mine, "--plan", "online", "-b", "mps2/an385")
+    assert "plan: online leaves to TFLM what plan_file places" in said.one_line()
     plan_of({"offsets": [128, 0, 32, 0]})
     assert "overlap" in tool("generate", "-o", "app", "--check").one_line()
     plan_of({"offsets": APART})
