@@ -132,9 +132,11 @@ def estimate_tail(
             arena.take(size, ARENA_ALIGNMENT)
     arena.close("operator data")
     request, _ = sizes.of("ScratchBufferRequest")
-    requests = request * (len(graph.scratch) + _SCRATCH_REQUESTS_PER_OPERATOR)
+    requests = request * _SCRATCH_REQUESTS_PER_OPERATOR
     for subgraph, operator in operators:
-        arena.meets(requests + _looked_at(subgraph, operator, sizes))
+        arena.meets(requests + _looked_at(subgraph, operator, sizes, known=library.knows(operator.key)))
+        requests += request * len(library.scratch(model, subgraph, operator))
+        arena.meets(requests)  # FinishPrepareNodeAllocations()
     if graph.scratch:
         _take_array(arena, sizes, "ScratchBufferHandle", len(graph.scratch))
     arena.close("scratch handles")
@@ -172,10 +174,11 @@ def _plan(arena: _Arena, graph: Graph, sizes: StructSizes, requests: int, planne
     arena.meets(head + sizes.planner_record_bytes * planned + -arena.tail % ARENA_ALIGNMENT)
 
 
-def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes) -> int:
-    """Temporary TfLiteTensors of one Prepare: none is given back before it ends."""
+def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes, *, known: bool) -> int:
+    """Temporary TfLiteTensors of one Prepare: none is given back before it ends. No kernel of TFLM looks at
+    intermediate tensors (AllocateTempIntermediateTensor() has no caller)."""
     total = 0
-    for index in (*operator.inputs, *operator.outputs, *operator.intermediates):
+    for index in (*operator.inputs, *operator.outputs, *(() if known else operator.intermediates)):
         if index >= 0:
             for size, alignment in _tensor_parts(subgraph.tensors[index], sizes):
                 total += size + -size % alignment

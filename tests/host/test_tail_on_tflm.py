@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tail's steps with the struct sizes of this machine's TFLM, section by section as it records them."""
+"""The steps of allocation with the struct sizes of this machine's TFLM: the tail section by section as it records
+them, and the smallest arena in which it allocates and runs."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ import pytest
 pytest.importorskip("tflite_micro")
 
 from tflm_zephyr import kernels
+from tflm_zephyr.errors import ToolError
 from tflm_zephyr.graph import analyse
 from tflm_zephyr.host import run_host
 from tflm_zephyr.model import load_model
+from tflm_zephyr.placing import requests_of
+from tflm_zephyr.plan.greedy import greedy
 from tflm_zephyr.reference import seeded_inputs
 from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
-from tflm_zephyr.tail import estimate_tail
+from tflm_zephyr.tail import ARENA_ALIGNMENT, estimate_tail
 
 # x86-64 with TF_LITE_STATIC_MEMORY, as the tflite-micro package is compiled.
 X86_64 = StructSizes(
@@ -61,3 +65,18 @@ def test_sections(shared_model: Path) -> None:
     # What is not recorded, the allocator's own objects and builtin data, is a little larger in its revision.
     operators = sum(len(subgraph.operators) for subgraph in model.subgraphs)
     assert -16 <= run.tail_bytes - (rest + kernels_own) <= 64 + 32 * operators
+
+
+def test_the_smallest_arena(shared_model: Path) -> None:
+    """To the byte, but for what the tail's structs are larger in this TFLM: 16 bytes less fail."""
+    model, library = load_model(shared_model), kernels.host()
+    graph, inputs = analyse(model, library.scratch), seeded_inputs(model)
+    requests = requests_of(model, library, graph)
+    head = greedy(requests.problem(requests.told)).size_bytes
+    tail = estimate_tail(graph, library, X86_64)
+    larger = run_host(model.data, inputs).tail_bytes - tail.tail_bytes
+    smallest = max(head + tail.tail_bytes, tail.planning_bytes) + larger
+    smallest += -smallest % ARENA_ALIGNMENT
+    assert run_host(model.data, inputs, smallest).head_bytes == head
+    with pytest.raises(ToolError):
+        run_host(model.data, inputs, smallest - ARENA_ALIGNMENT)
