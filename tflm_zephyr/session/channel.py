@@ -22,6 +22,7 @@ from tflm_zephyr.session.messages import AGAIN, ANSWER, STARTED, Kind, Malformed
 
 _FIRST_WINDOW_BYTES = 64
 _FIRST_RTO_S, _LEAST_RTO_S, _MOST_RTO_S = 0.25, 0.1, 2.0
+_MOST_PATIENCE = 5  # times that of a silent device, for one that answers and gets nowhere
 _DAMAGE_S = 0.01  # after a damaged frame: the answer that it was is not waited for
 _MOST_BUSY_S = 10.0
 _LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # as long as the model takes
@@ -65,6 +66,7 @@ class Channel:
         self._rtt_s: float | None = None
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
+        self._alive = 0.0  # when the device last said anything to this session
         self._sent: dict[int, _Sent] = {}
         self._answers: dict[int, Message] = {}
         self.resent = 0
@@ -85,7 +87,7 @@ class Channel:
     def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:
         """The answers, in the requests' order.
 
-        Raises RestartedError, and DeviceError after `patience_s` without progress, when the app crashes, or when
+        Raises RestartedError, and DeviceError after `patience_s` of silence, when the app crashes, or when
         the link ends for good. `broken` then: only `hello` helps.
         """
         assert not self.broken
@@ -107,12 +109,13 @@ class Channel:
             now = time.monotonic()
             if len(self._answers) > answered:
                 answered, progress = len(self._answers), now
-            if now - progress >= patience_s:
+            silent_s = now - max(progress, self._alive)
+            if silent_s >= patience_s or now - progress >= _MOST_PATIENCE * patience_s:
                 raise self._heard.silent(patience_s, begun=self._next > 1)
             self._heard.check_crash(now)
             self._resend_due(now)
             due = next((sent.due for sent in self._sent.values()), now)
-            wait_s = max(0.0, min(due, progress + patience_s) - time.monotonic())
+            wait_s = max(0.0, min(due, now + patience_s - silent_s) - time.monotonic())
             try:
                 data = self._link.read(min(wait_s, _CRASHING_S) if self._heard.crashing else wait_s)
             except LinkEndedError as err:
@@ -188,6 +191,7 @@ class Channel:
             return
         if message.session != self._session:
             return  # for a host that is gone
+        self._alive = time.monotonic()
         if message.kind == AGAIN:
             self._resend([s for seq, s in self._sent.items() if (seq - message.seq) % _SEQUENCES < _SEQUENCES // 2])
             return
@@ -204,8 +208,11 @@ class Channel:
         now = time.monotonic()
         for other in self._sent.values():
             other.due = max(other.due, now + self._rto_s())
-        # The device answers in the order of arrival: what was sent before this and has no answer got lost.
-        self._resend([other for other in self._sent.values() if (other.last, other.place) < (sent.last, sent.place)])
+        # The device answers in the order of arrival: what was sent before this and has no answer got lost. After
+        # sending again it is open which of the two is answered, so the others have their time.
+        young = now if sent.tries == 1 else now - self._rto_s()
+        older = [other for other in self._sent.values() if (other.last, other.place) < (sent.last, sent.place)]
+        self._resend([other for other in older if other.last <= young])
 
     def _measured(self, rtt_s: float) -> None:
         """As RFC 6298 has it."""
