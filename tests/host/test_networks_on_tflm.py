@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random convolutional networks: the same bytes with outputs over inputs, and with operators in another order."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tflite_micro")
+
+from tests.host.networks import network
+from tests.host.test_overlap_on_tflm import digests
+from tflm_zephyr.kernels import host
+from tflm_zephyr.memory import given_plan, plan_head
+from tflm_zephyr.model import Model, parse_model
+from tflm_zephyr.model_write import with_offline_plan
+from tflm_zephyr.operator_order import better_order
+
+HOST = host()
+
+
+def same_bytes(model: Model, plain: list[str] | None) -> int:
+    """How many outputs overlap inputs in the model's plan, under which its outputs are those of `plain`."""
+    head = plan_head(model, HOST, overlap=[HOST])
+    assert head.lower_bound_bytes <= head.head_bytes <= head.packed_bytes <= head.greedy_bytes
+    assert digests(model, [head.offsets]) == plain
+    if head.offsets is not None:
+        given = given_plan(parse_model(with_offline_plan(model, head.offsets)), HOST)
+        assert given is not None and given.size_bytes == head.head_bytes
+    return head.overlapping
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_overlaps_and_orders(kind: str) -> None:
+    overlapping = reordered = 0
+    for seed in range(15):
+        model = parse_model(network(seed, kind))
+        plain = digests(model, [None])
+        assert plain is not None
+        overlapping += same_bytes(model, plain) > 0
+        better = better_order(model, HOST, overlap=True)
+        if better is not None:
+            reordered += 1
+            same_bytes(better[0], plain)
+    assert overlapping >= 12
+    assert reordered >= 3
