@@ -74,8 +74,11 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
         mine = load_plan(args.plan_file)
         mine.check_use(model, [args.kernels])
         order, running = mine.order, reordered(model, library, mine.order)
-        for one in alike:
-            head = head_with_plan(running, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
+        heads = [
+            head_with_plan(running, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
+            for one in alike
+        ]
+        head = heads[0]  # a core without extensions comes first, as in `library`
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
     else:

@@ -49,8 +49,14 @@ class Result:
     work: int
 
 
-class _Way(NamedTuple):
-    """How to search: ranks of the buffers (the highest is tried first), caution, and reach in mean lives."""
+@dataclass(frozen=True)
+class Settings:
+    """How to search; none of them changes what can be found, only how soon.
+
+    `order`: a rank for each buffer, of which the highest is tried first. `caution`: how much a section is preferred
+    for having little slack, next to few possibilities. `reach`: how far from the last section the next one may be, in
+    mean lives.
+    """
 
     order: Sequence[float]
     caution: float
@@ -62,8 +68,8 @@ def fit(sections: Sections, capacity: int, max_work: int) -> Result:
     search = _Search(sections, capacity, max_work)
     shortest = max(_DECISIONS, _DECISIONS_EACH * len(sections.sizes))
     known = len(_STYLES) * len(sections.orders)
-    for turn, way in enumerate(_ways(sections)):
-        ended = search.run(way, shortest * _luby(turn // known))
+    for turn, settings in enumerate(_settings(sections)):
+        ended = search.run(settings, shortest * _luby(turn // known))
         if ended is not None:
             return Result(tuple(search.sky.offsets) if ended else None, not ended, search.sky.work)
         if search.sky.work > max_work:
@@ -71,17 +77,17 @@ def fit(sections: Sections, capacity: int, max_work: int) -> Result:
     return Result(None, False, search.sky.work)
 
 
-def _ways(sections: Sections) -> Iterator[_Way]:
+def _settings(sections: Sections) -> Iterator[Settings]:
     """All that are known, then shuffled ones without end."""
     for style in _STYLES:
         for order in sections.orders:
-            yield _Way(order, *style)
+            yield Settings(order, *style)
     rng = random.Random(_SEED)
     noise = _NOISE * len(sections.sizes)
     while True:
         for order in sections.orders:
             caution, reach = (_STYLES[int(rng.random() * len(_STYLES))][part] for part in (0, 1))
-            yield _Way([rank + noise * rng.random() for rank in order], caution, reach)
+            yield Settings([rank + noise * rng.random() for rank in order], caution, reach)
 
 
 def _luby(turn: int) -> int:
@@ -139,7 +145,7 @@ class _Search:
         self.last = 0
         self.mean_life = sum(end - start for start, end in sections.spans) / max(1, len(sections.spans))
 
-    def run(self, way: _Way, decisions: int) -> bool | None:
+    def run(self, settings: Settings, decisions: int) -> bool | None:
         """Whether there is a packing (the skyline then has it); None when `decisions` or the work are spent."""
         sky = self.sky
         sky.reset()
@@ -147,10 +153,10 @@ class _Search:
         if not sky.update((1 << len(self.sections.members)) - 1):
             return False
         taken: list[_Decision] = []
-        agenda = self._queue(sorted(range(len(way.order)), key=self.sections.spans.__getitem__), -1, None)
+        agenda = self._queue(sorted(range(len(settings.order)), key=self.sections.spans.__getitem__), -1, None)
         while agenda is not None:
             part, parent, rest = agenda
-            settled = self._settle(part, way)
+            settled = self._settle(part, settings)
             if isinstance(settled, _Part):
                 agenda = self._queue(settled.buffers, parent, rest)
                 continue
@@ -158,7 +164,7 @@ class _Search:
                 section, starting, options = settled
                 state = sky.digest(part.buffers) if len(part.buffers) <= _REMEMBERED else None
                 if state not in self.failed:
-                    options.sort(key=lambda option: way.order[option[-1]], reverse=True)
+                    options.sort(key=lambda option: settings.order[option[-1]], reverse=True)
                     may_rise = sky.slacks[section] > 0
                     decision = _Decision(part, parent, rest, len(sky.trail), iter(options), starting, may_rise, state)
                     taken.append(decision)
@@ -218,14 +224,14 @@ class _Search:
             rest = _Agenda(part, parent, rest)
         return rest
 
-    def _settle(self, part: _Part, way: _Way) -> tuple[int, list[int], list[list[int]]] | _Part | None:
+    def _settle(self, part: _Part, settings: Settings) -> tuple[int, list[int], list[list[int]]] | _Part | None:
         """Do all that is forced in a part. None when it has no packing, else the section to decide on, the buffers
         that may start at its floor, and what to place so that one does; or the part itself, when it may have come
         apart or is done."""
         sky = self.sky
         keys, flag_at = sky.keys, sky.flag_at
         while True:
-            section = self._narrowest(part, way)
+            section = self._narrowest(part, settings)
             lowest = 2 * sky.floors[section]
             group = self.sections.members[section]
             floating = [buffer for buffer in group if keys[buffer] >> flag_at == lowest + 1]
@@ -262,16 +268,16 @@ class _Search:
                 if sky.keys[output] >> sky.offset_at == lowest >> 1 and output not in starting:
                     chains.append([output, *chain])
 
-    def _narrowest(self, part: _Part, way: _Way) -> int:
+    def _narrowest(self, part: _Part, settings: Settings) -> int:
         """The section of a valley with the fewest possibilities for its floor, weighted; the first of equal ones.
 
         In long parts it is one near the last one, so that what a wrong decision spoils is soon seen.
         """
-        reach = max(_NEAREST, int(way.reach * self.mean_life))
+        reach = max(_NEAREST, int(settings.reach * self.mean_life))
         start, end = max(part.start, self.last - reach), min(part.end, self.last + reach)
-        narrowest = self._narrowest_in(part, start, end, way.caution)
+        narrowest = self._narrowest_in(part, start, end, settings.caution)
         if narrowest < 0:
-            narrowest = self._narrowest_in(part, part.start, part.end, way.caution)
+            narrowest = self._narrowest_in(part, part.start, part.end, settings.caution)
         self.last = narrowest
         return narrowest
 
