@@ -23,7 +23,7 @@ from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_lib
 from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION, other_kernels
 from tflm_zephyr.kernels.variants import typed_registration, uses_of
 from tflm_zephyr.kernels.work import cmsis_nn_work
-from tflm_zephyr.main_stack import UNMEASURED_BYTES, main_stack_bytes
+from tflm_zephyr.main_stack import UNMEASURED_BYTES, least_main_stack_bytes, main_stack_bytes
 from tflm_zephyr.measurements import applied
 from tflm_zephyr.measurements import load as load_measurements
 from tflm_zephyr.memory import arena_size
@@ -136,6 +136,8 @@ def generate(
     # Zephyr's own library, "module", compiles every kernel that it has.
     tables = [(name, tflm.sources[name]) for name in choice.names if config.tflm == "selected"]
     selected = {name: table.select(_registrations(prepared)) for name, table in tables}
+    needed_stack = _main_stack(config, prepared, models, choice.names, boards)
+    notes += _stack_notes(config.main_stack_bytes, needed_stack, name)
     spec = AppSpec(
         name=name,
         models=tuple(models),
@@ -150,7 +152,7 @@ def generate(
         zephyr_revision=tflm.zephyr.revision,
         cmsis_nn_revision=cmsis_nn_revision,
         west_modules=tflm.zephyr.modules if all(board.known for board in boards) else (),
-        main_stack_bytes=config.main_stack_bytes or _main_stack(config, prepared, models, choice.names, boards),
+        main_stack_bytes=config.main_stack_bytes or needed_stack,
         debug=config.debug,
         host_link=config.host_link,
         model_data=config.model_data,
@@ -199,6 +201,20 @@ def _main_stack(
         return UNMEASURED_BYTES
     used = {name for model in models for name in model.registrations}
     return main_stack_bytes(used, names, boards, debug=config.debug, host_link=config.host_link)
+
+
+def _stack_notes(given: int | None, needed: int, name: str) -> list[str]:
+    """What there is to say of a main stack that is given; AppError for one that no app runs in."""
+    if given is None or given >= needed:
+        return []
+    least = least_main_stack_bytes()
+    if given < least:
+        raise AppError(
+            f"main_stack_bytes: {given} are too few, as TFLM may take {least} without any kernel",
+            where=name,
+            hint="Leave main_stack_bytes out, or measure it with `tflm-zephyr size`",
+        )
+    return [f"main_stack_bytes: {given} bytes are fewer than the {needed} that the kernels may take"]
 
 
 def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelChoice) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tflm_zephyr.board import Board
 from tflm_zephyr.kernel_choice import libraries_of
-from tflm_zephyr.kernel_sizes import FPU, kernel_need, load_table
+from tflm_zephyr.kernel_sizes import FPU, all_tables, kernel_need, load_table
 from tflm_zephyr.kernels import CORES
 
 # main(), the self-test and the model's Init() or Invoke() up to TFLM, printing, and the frame of an interrupt, which a
@@ -28,6 +28,11 @@ DEBUG_BYTES = 1024
 
 LINK_BYTES = 512
 """What answering a host takes in the middle of an invocation."""
+
+
+def least_main_stack_bytes() -> int:
+    """What the interpreter may take without any kernel, the least of all measured cores: no app runs in less."""
+    return min(table.own_bytes for table in all_tables())
 
 
 def main_stack_bytes(

@@ -369,6 +369,27 @@ def test_a_custom_operator(make: Make, operator: CustomOperatorConfig) -> None:
     assert 'target_include_directories(app PRIVATE src "../my ops")' in cmake  # where the header is
 
 
+def test_guards_are_left_out_of_generated_code_alone(make: Make, operator: CustomOperatorConfig) -> None:
+    cmake = source(make(with_custom(), custom_operators=(operator,)), "CMakeLists.txt")
+    before, _, after = cmake.partition("set_source_files_properties(${generated}")
+    assert "src/main.cpp" in before and "my_op.cc" in after and "my_op.cc" not in before
+    assert "target_compile_options" not in cmake
+
+
+@pytest.mark.parametrize(("given", "says"), [(1, None), (600, None), (700, "fewer"), (4096, "")])
+def test_a_main_stack_that_is_too_small(
+    tmp_path: Path, tflm: Tflm, fixed_reference: None, given: int, says: str | None
+) -> None:
+    (tmp_path / "net.tflite").write_bytes(dense())
+    config = AppConfig((ModelConfig(tmp_path / "net.tflite"),), main_stack_bytes=given)
+    if says is None:
+        with pytest.raises(AppError, match=f"main_stack_bytes: {given} are too few, as TFLM may take"):
+            generate(config, tmp_path / "app", tflm)
+        return
+    notes = " ".join(generate(config, tmp_path / "app", tflm).notes)
+    assert (f"main_stack_bytes: {given} bytes are {says}" in notes) == bool(says)
+
+
 def test_a_custom_operator_of_two_models_is_compiled_once(make: Make, operator: CustomOperatorConfig) -> None:
     made = make(with_custom(), with_custom(), custom_operators=(operator,))
     assert made.spec.custom_sources == ("../my ops/src/my_op.cc",)
