@@ -117,6 +117,9 @@ def generate(
         runs = golden_runs(item.model, model_config, app, keep=keep_golden) if golden else _NO_RUNS
         prepared.append(item)
         model_spec = _model_spec(item, runs, sizes, _typed(item, config, tflm, choice))
+        if config.planner == "static" and model_config.plan_file is not None:
+            what = "planner: static makes a table of its own, plan_file is for TFLM's planner"
+            raise AppError(what, where=model_config.label, hint="Drop one of them")
         if config.planner == "static":
             unplanned = planned(item.running, None)
             model_spec = with_static_plan(model_spec, item.needs, unplanned, sizes, model_config.arena)

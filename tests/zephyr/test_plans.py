@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.networks import network
 from tests.zephyr.conftest import Tool
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, get
@@ -50,3 +51,21 @@ def test_resnet_over_its_input_and_a_little_too_far(tool: Tool, apps: Path, shar
     tool("build", app, "-b", BOARD)
     (bad,) = tool("run", app, "-b", BOARD, "--timeout", 600, as_json=True, code=1)
     assert bad["status"] == "fail" and bad["arena"]["head_bytes"] == head["head_bytes"]
+
+
+@pytest.mark.parametrize("board", ["mps2/an385", "mps2/an386"])
+def test_random_networks_over_their_inputs(tool: Tool, apps: Path, board: str) -> None:
+    """Convolutions, pools and branches of all shapes with CMSIS-NN, without and with DSP: one plan for both cores."""
+    files = []
+    for seed in range(20):
+        path = apps / f"net{seed}.tflite"
+        path.write_bytes(network(seed))
+        files.append(path)
+    app = apps / "networks"
+    boards = ("-b", "mps2/an385", "-b", "mps2/an386")
+    made = tool("generate", *files, "-o", app, *boards, "--kernels", "cmsis_nn", "--runs", 2, as_json=True)
+    assert sum(model["head"]["overlapping"] > 0 for model in made["models"]) >= 8
+    tool("build", app, "-b", board)
+    results = tool("run", app, "-b", board, "--timeout", 600, as_json=True)
+    assert [result["status"] for result in results] == ["pass"] * 20
+    assert {result["kernels"] for result in results} == {"cmsis_nn"}
