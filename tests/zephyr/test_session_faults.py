@@ -22,14 +22,11 @@ SOURCE = r"""
 #include "my_op.h"
 #include <cstdlib>
 #include <zephyr/sys/printk.h>
-#include "tensorflow/lite/micro/kernels/kernel_util.h"
 
 static TfLiteStatus Eval(TfLiteContext *context, TfLiteNode *node)
 {
-	const TfLiteEvalTensor *input = tflite::micro::GetEvalInput(context, node, 0);
-	TfLiteEvalTensor *output = tflite::micro::GetEvalOutput(context, node, 0);
-	const int8_t *from = tflite::micro::GetTensorData<int8_t>(input);
-	int8_t *to = tflite::micro::GetTensorData<int8_t>(output);
+	const int8_t *from = context->GetEvalTensor(context, node->inputs->data[0])->data.int8;
+	int8_t *to = context->GetEvalTensor(context, node->outputs->data[0])->data.int8;
 	printk("my op: %d\n", from[0]);
 	if (from[0] == 1) {
 		abort();
@@ -45,7 +42,8 @@ static TfLiteStatus Eval(TfLiteContext *context, TfLiteNode *node)
 
 TFLMRegistration *Register_MY_OP()
 {
-	static TFLMRegistration registration = tflite::micro::RegisterOp(nullptr, nullptr, Eval);
+	static TFLMRegistration registration = {};
+	registration.invoke = Eval;
 	return &registration;
 }
 """

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// The device's code on a Cortex-M3 without an operating system: QEMU's mps2-an385, its first UART by polling.
+// The device's code on a Cortex-M3 without an operating system: QEMU's mps2-an385, its first UART by polling, asleep
+// until something comes: a core that polls all the time keeps QEMU on a busy machine from bringing it anything.
 #include "toy.hpp"
 
 namespace {
 
-// Arm CMSDK UART (DDI 0479): DATA, STATE (bit 0 transmitter full, bit 1 receiver full), CTRL, INT, BAUDDIV.
+// Arm CMSDK UART (DDI 0479): DATA, STATE (bit 0 transmitter full, bit 1 receiver full), CTRL (bits 0 and 1 enable both,
+// bit 3 the receiver's interrupt), INTSTATUS (bit 1 receiver), BAUDDIV.
 volatile uint32_t *const kUart = reinterpret_cast<volatile uint32_t *>(0x40004000);
 // SysTick: control, reload, current; counts down at the core's 25 MHz.
 volatile uint32_t *const kSysTick = reinterpret_cast<volatile uint32_t *>(0xe000e010);
+// NVIC: enable and clear pending; the receiver's interrupt is number 0. It wakes the core and is never taken.
+volatile uint32_t *const kNvicEnable = reinterpret_cast<volatile uint32_t *>(0xe000e100);
+volatile uint32_t *const kNvicClear = reinterpret_cast<volatile uint32_t *>(0xe000e280);
 uint32_t g_wraps;
 uint32_t g_before;
 
@@ -30,6 +35,11 @@ void Write(void *, const uint8_t *data, size_t size)
 
 size_t Read(void *, uint8_t *data, size_t size)
 {
+	kUart[3] = 2;
+	*kNvicClear = 1;
+	if ((kUart[1] & 2) == 0) {
+		__asm__ volatile("wfi");
+	}
 	size_t got = 0;
 	while (got < size && (kUart[1] & 2) != 0) {
 		data[got++] = static_cast<uint8_t>(kUart[0]);
@@ -42,7 +52,9 @@ size_t Read(void *, uint8_t *data, size_t size)
 int main()
 {
 	kUart[4] = 16;
-	kUart[2] = 3;
+	__asm__ volatile("cpsid i");
+	*kNvicEnable = 1;
+	kUart[2] = 3 + 8;
 	kSysTick[1] = 0xffffff;
 	kSysTick[2] = 0;
 	kSysTick[0] = 5;
