@@ -91,12 +91,14 @@ class ArenaSpec:
     """The arena's bytes, where that number is from ("estimated", "measured", "given"), and one line on how.
 
     floor_bytes: below it, TFLM is known to write through null pointers instead of failing; 0 where not measured.
+    unknown: operators of which it is not known what their kernels ask for, so that `bytes` may not do.
     """
 
     bytes: int
     source: str
     note: str
     floor_bytes: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

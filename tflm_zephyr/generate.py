@@ -132,14 +132,14 @@ def generate(
             notes.append(f"warning: {model_config.label}: {runs.warning}")
         if runs.runs:
             kept[path_of(models[-1].ident)] = dump(runs, item.model.sha256)
-        else:
+        elif golden:
             notes.append(f"{model_config.label}: the self-test carries no reference")
     check_symbols(models, name)
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     # Zephyr's own library, "module", compiles every kernel that it has.
     tables = [(name, tflm.sources[name]) for name in choice.names if config.tflm == "selected"]
     selected = {name: table.select(_registrations(prepared)) for name, table in tables}
-    needed_stack = _main_stack(config, prepared, models, choice.names, boards)
+    needed_stack = _main_stack(config, prepared, models, choice.names, boards, tflm.revision)
     notes += _stack_notes(config.main_stack_bytes, needed_stack, name)
     spec = AppSpec(
         name=name,
@@ -199,11 +199,12 @@ def _main_stack(
     models: Sequence[ModelSpec],
     names: tuple[str, ...],
     boards: Sequence[Board],
+    revision: str,
 ) -> int:
     if config.tflm != "selected":
         return UNMEASURED_BYTES
     used = {name for model in models for name in model.registrations}
-    return main_stack_bytes(used, names, boards, debug=config.debug, host_link=config.host_link)
+    return main_stack_bytes(used, names, boards, revision=revision, debug=config.debug, host_link=config.host_link)
 
 
 def _stack_notes(given: int | None, needed: int, name: str) -> list[str]:
@@ -245,7 +246,7 @@ def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typ
         inputs=tuple(tensor_spec(main.tensors[i]) for i in main.inputs),
         outputs=tuple(tensor_spec(main.tensors[i]) for i in main.outputs),
         resolver=ResolverSpec(tuple(CallSpec(_expression(call, typed)) for call in item.resolver.calls)),
-        arena=ArenaSpec(arena.bytes, arena.source, f"{arena.note}{which}"),
+        arena=ArenaSpec(arena.bytes, arena.source, f"{arena.note}{which}", unknown=arena.unknown),
         golden=golden.runs,
         golden_source=golden.source,
         registrations=tuple(sorted(_registration(call, typed) for call in item.resolver.calls)),

@@ -14,6 +14,7 @@ from tflm_zephyr.board import Board
 from tflm_zephyr.kernel_choice import libraries_of
 from tflm_zephyr.kernel_sizes import FPU, all_tables, kernel_need, load_table
 from tflm_zephyr.kernels import CORES
+from tflm_zephyr.operator_types import PINNED_REVISION
 
 # main(), the self-test and the model's Init() or Invoke() up to TFLM, printing, and the frame of an interrupt, which a
 # Cortex-M with a floating point unit stores in 104 bytes.
@@ -40,16 +41,18 @@ def main_stack_bytes(
     names: tuple[str, ...],
     boards: Iterable[Board],
     *,
+    revision: str = PINNED_REVISION,
     debug: bool = False,
     host_link: bool = False,
 ) -> int:
     """Bytes for an app that adds `registrations` ("Register_CONV_2D"), the most over its boards.
 
-    names: the kernel libraries that the app carries.
+    names: the kernel libraries that the app carries. revision: of TFLM; with another one than was measured, and with
+    "" for one that is not known, no less than UNMEASURED_BYTES.
     """
     wanted = tuple(registrations)
     needs = [
-        _need(wanted, library, board)
+        _need(wanted, library, board, revision)
         for board in boards
         for library in names
         if library in libraries_of(board) or len(names) == 1
@@ -57,7 +60,7 @@ def main_stack_bytes(
     return max(needs, default=UNMEASURED_BYTES) + (DEBUG_BYTES if debug else 0) + (LINK_BYTES if host_link else 0)
 
 
-def _need(registrations: tuple[str, ...], library: str, board: Board) -> int:
+def _need(registrations: tuple[str, ...], library: str, board: Board, revision: str) -> int:
     core = CORES.get(board.core)
     if core is None or core.mve:
         return UNMEASURED_BYTES
@@ -69,4 +72,5 @@ def _need(registrations: tuple[str, ...], library: str, board: Board) -> int:
             return UNMEASURED_BYTES
         deepest = max(deepest, table.own_bytes, table.to_kernels_bytes + need.stack_bytes)
     bytes_ = (APP_BYTES + deepest) * (1 + MARGIN)
-    return -(-int(bytes_) // _STEP) * _STEP
+    need = -(-int(bytes_) // _STEP) * _STEP
+    return need if all(table.revision == revision for table in tables) else max(need, UNMEASURED_BYTES)

@@ -71,11 +71,6 @@ class HeadPlan:
         return self.plan.size_bytes
 
     @property
-    def scratch_known(self) -> bool:
-        """Whether the scratch of every operator's kernel is known."""
-        return not self.unknown
-
-    @property
     def overlapping(self) -> int:
         """How many outputs share bytes with an input."""
         offsets, sizes = self.plan.offsets, self.problem.sizes
@@ -93,13 +88,17 @@ class HeadPlan:
 
 @dataclass(frozen=True)
 class ArenaSize:
-    """How large the arena is, in bytes, and where the number comes from: estimated, measured or given."""
+    """How large the arena is, in bytes, and where the number comes from: estimated, measured or given.
+
+    `unknown` has the operators of which an estimate does not know what their kernels ask for.
+    """
 
     bytes: int
     source: str
     head_bytes: int
     tail_bytes: int
     note: str
+    unknown: tuple[str, ...] = ()
 
 
 def plan_head(
@@ -293,7 +292,7 @@ def arena_size(
     if tail.planning_bytes > head.head_bytes + tail.tail_bytes:
         parts += f", raised to the {tail.planning_bytes} that TFLM needs while it plans"
     note = f"{parts}, with {tail.slack_bytes} bytes of slack"
-    if head.unknown or tail.unknown:
-        keys = ", ".join(sorted({*head.unknown, *tail.unknown}))
-        note += f"; not known, so not counted in full: what {keys} asks for"
-    return ArenaSize(estimate, "estimated", note=note, **known)
+    unknown = tuple(sorted({*head.unknown, *tail.unknown}))
+    if unknown:
+        note += f"; not known, so not counted in full: what {', '.join(unknown)} asks for"
+    return ArenaSize(estimate, "estimated", note=note, unknown=unknown, **known)

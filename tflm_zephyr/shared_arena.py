@@ -35,7 +35,8 @@ def share_arena(
     kinds = [(need.library.name, need.library.core) for need in prepared[0].needs]
     bytes_, head, tails = max(_size(prepared, kind, sizes) for kind in kinds)
     note = f"the largest head {head} + tails {tails} of {len(models)} models, with {SLACK_BYTES} bytes of slack"
-    arena = ArenaSpec(bytes_, "estimated", note)
+    unknown = tuple(sorted({key for model in models for key in model.arena.unknown}))
+    arena = ArenaSpec(bytes_, "estimated", note, unknown=unknown)
     return tuple(replace(model, arena=arena) for model in models), arena
 
 

@@ -43,5 +43,15 @@ def test_what_was_not_measured_gets_ample_room(board: Board) -> None:
     assert main_stack_bytes(["Register_CONV_2D"], BOTH, [board]) == UNMEASURED_BYTES
 
 
+@pytest.mark.parametrize("revision", ["", "f" * 40])
+def test_another_tflm_gets_ample_room(revision: str) -> None:
+    measured = main_stack_bytes(["Register_CONV_2D"], REFERENCE, [M3])
+    other = main_stack_bytes(["Register_CONV_2D"], REFERENCE, [M3], revision=revision)
+    assert measured < other == UNMEASURED_BYTES
+    table = load_table("reference", "cortex-m3")
+    deep = max(table.rows, key=lambda name: table.rows[name].stack_bytes)
+    assert main_stack_bytes([deep], REFERENCE, [M3], revision=revision) >= main_stack_bytes([deep], REFERENCE, [M3])
+
+
 def test_a_kernel_of_the_users_gets_ample_room() -> None:
     assert main_stack_bytes(["Register_ABS", "Register_MY_OP()"], REFERENCE, [M3]) == UNMEASURED_BYTES

@@ -113,7 +113,7 @@ def test_no_plan_is_worse_than_tflms_own_and_scratch_is_in_it(seed: int) -> None
 
 def test_unknown_scratch_is_told_and_no_offsets_are_risked() -> None:
     head = plan_head(fits_not_greedy(), library(keys="ADD"))
-    assert head.unknown == ("RELU",) and not head.scratch_known
+    assert head.unknown == ("RELU",)
     assert head.offsets is None
 
 
@@ -244,4 +244,4 @@ def test_tensors_that_nothing_reaches_are_placed_as_tflm_does() -> None:
 
 def test_stock_models_are_planned_to_the_lower_bound(shared_model: Path) -> None:
     head = plan_head(load_model(shared_model), REFERENCE)
-    assert head.optimal and head.scratch_known
+    assert head.optimal and not head.unknown
