@@ -18,7 +18,7 @@ _PATIENCE_S = 60
 
 
 def in_workspace(board: Board, workspace: Workspace) -> Board:
-    """`board`, with its architecture where boards/ does not describe it.
+    """`board`, with its architecture and memory where boards/ does not describe it.
 
     Raises BoardError when Zephyr has no such board, or none with these qualifiers.
     """
@@ -38,7 +38,8 @@ def in_workspace(board: Board, workspace: Workspace) -> Board:
             where=board.name,
             hint=f"It has {', '.join(target for target in targets if target != name)}",
         )
-    return replace(board, arch=workspace.arch_of(board.name))
+    told = workspace.board_facts(board.name)
+    return replace(board, arch=told.arch, flash_kib=told.flash_kib, ram_kib=told.ram_kib)
 
 
 def _targets(name: str, workspace: Workspace) -> tuple[str, ...]:

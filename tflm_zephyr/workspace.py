@@ -26,6 +26,15 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
+class BoardFacts:
+    """What Zephyr says of a board target: its architecture, and KiB of flash and RAM; "" and None where it does not."""
+
+    arch: str = ""
+    flash_kib: int | None = None
+    ram_kib: int | None = None
+
+
+@dataclass(frozen=True)
 class Workspace:
     """A west workspace that holds Zephyr.
 
@@ -67,14 +76,25 @@ class Workspace:
 
     def arch_of(self, board: str) -> str:
         """Zephyr's name of the architecture of the target `board`, as twister has it; "" where that is not sure."""
+        return self.board_facts(board).arch
+
+    def board_facts(self, board: str) -> BoardFacts:
+        """What twister's files say of the target `board`, as far as those that may be meant agree."""
         target = f"{_REVISION_OF_BOARD.sub('', board)}/"
-        found: set[str] = set()
+        found: set[BoardFacts] = set()
         for path in (path for folder in self._board_folders(board) for path in folder.glob("*.yaml")):
             told = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
             name = f"{_REVISION_OF_BOARD.sub('', told.get('identifier', ''))}/"
             if name.startswith(target) or target.startswith(name):  # either may leave the SoC out
-                found.add(told.get("arch", ""))
-        return found.pop() if len(found) == 1 else ""
+                found.add(BoardFacts(told.get("arch", ""), _kib(told.get("flash")), _kib(told.get("ram"))))
+        arches = {facts.arch for facts in found}
+        flashes = {facts.flash_kib for facts in found}
+        rams = {facts.ram_kib for facts in found}
+        return BoardFacts(
+            arches.pop() if len(arches) == 1 else "",
+            flashes.pop() if len(flashes) == 1 else None,
+            rams.pop() if len(rams) == 1 else None,
+        )
 
     def _board_folders(self, board: str) -> tuple[Path, ...]:
         name = re.escape(re.split(r"[@/]", board)[0])
@@ -258,6 +278,10 @@ def git_revision(folder: Path) -> str:
         return ""
     revision = done.output.strip()
     return revision if done.returncode == 0 and _REVISION.fullmatch(revision) else ""
+
+
+def _kib(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and int(text) else None
 
 
 def _numeric(version: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.west import PROJECTS, make_workspace
 from tflm_zephyr import process
 from tflm_zephyr.errors import BuildError
-from tflm_zephyr.workspace import find_workspace, git_revision, needed_modules, read_zephyr_version
+from tflm_zephyr.workspace import BoardFacts, find_workspace, git_revision, needed_modules, read_zephyr_version
 
 NS = "nrf9160dk/nrf9160/ns"
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
@@ -86,6 +86,20 @@ def test_architecture_of_a_board(topdir: Path, board: str, arch: str) -> None:
     found = find_workspace(topdir, environ={})
     assert found.arch_of(board) == arch
     assert found.knows_board(board) == (board.split("@")[0].split("/")[0] in BOARDS)
+
+
+def test_memory_of_a_board(topdir: Path) -> None:
+    folder = topdir / "zephyr" / "boards" / "maker" / "kit"
+    folder.mkdir(parents=True)
+    (folder / "board.yml").write_text("board:\n  name: kit\n")
+    (folder / "kit_a.yaml").write_text("identifier: kit/a\narch: arm\nram: 96\nflash: 512\n")
+    (folder / "kit_b.yaml").write_text("identifier: kit/b\narch: arm\nram: 96\nflash: 1024\n")
+    (folder / "kit_c.yaml").write_text("identifier: kit/c\narch: arm\nram: many\nflash: 0\n")
+    found = find_workspace(topdir, environ={})
+    assert found.board_facts("kit/a") == BoardFacts("arm", 512, 96)
+    assert found.board_facts("kit/c") == BoardFacts("arm")
+    assert found.board_facts("kit") == BoardFacts("arm")  # any of them
+    assert found.board_facts("nobody") == BoardFacts()
 
 
 def test_none(tmp_path: Path) -> None:
