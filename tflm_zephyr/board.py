@@ -49,9 +49,10 @@ class Board:
     """A Zephyr board target.
 
     `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows; `flash_note` says why it
-    cannot get more flash. `files` are the Kconfig fragment and devicetree overlay that go into the app's boards/
-    folder, by file name. `selects` are Kconfig symbols of what the core has and Zephyr does not say. `arch` is
-    Zephyr's name of the architecture of a board that is not described here, where a workspace tells it.
+    cannot get more flash. `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment
+    and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are Kconfig symbols of what
+    the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a board that is not described
+    here, where a workspace tells it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Board:
     selects: tuple[str, ...] = ()
     arch: str = ""
     flash_note: str = ""
+    flash_reserved_bytes: int = 0
 
     @property
     def kconfig(self) -> str:
@@ -144,6 +146,7 @@ def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
         },
         selects=tuple(raw.get("selects", ())),
         flash_note=raw.get("flash_note", ""),
+        flash_reserved_bytes=raw.get("flash_reserved_bytes", 0),
     )
 
 

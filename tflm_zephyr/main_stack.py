@@ -72,5 +72,5 @@ def _need(registrations: tuple[str, ...], library: str, board: Board, revision: 
             return UNMEASURED_BYTES
         deepest = max(deepest, table.own_bytes, table.to_kernels_bytes + need.stack_bytes)
     bytes_ = (APP_BYTES + deepest) * (1 + MARGIN)
-    need = -(-int(bytes_) // _STEP) * _STEP
-    return need if all(table.revision == revision for table in tables) else max(need, UNMEASURED_BYTES)
+    rounded = -(-int(bytes_) // _STEP) * _STEP
+    return rounded if all(table.revision == revision for table in tables) else max(rounded, UNMEASURED_BYTES)

@@ -279,15 +279,15 @@ def arena_size(
     possibly do.
     """
     tail = estimate_tail(head.graph, library, sizes, variables_planned=head.variables_planned)
-    known = {"head_bytes": head.head_bytes, "tail_bytes": tail.tail_bytes}
+    ends = head.head_bytes, tail.tail_bytes
     estimate = tail.arena_bytes(head.head_bytes)
     if given is not None:
         if given < head.head_bytes:
             what = f"an arena of {given} bytes cannot hold the head of {head.head_bytes} bytes"
             raise PlanError(what, where=head.graph.model.where, hint=f"Estimated need: {estimate} bytes.")
-        return ArenaSize(given, "given", note=f"given; estimated need {estimate} bytes", **known)
+        return ArenaSize(given, "given", *ends, f"given; estimated need {estimate} bytes")
     if measured is not None:
-        return ArenaSize(measured, "measured", note="smallest arena that allocated and ran", **known)
+        return ArenaSize(measured, "measured", *ends, "smallest arena that allocated and ran")
     parts = f"head {head.head_bytes} + tail {tail.tail_bytes}"
     if tail.planning_bytes > head.head_bytes + tail.tail_bytes:
         parts += f", raised to the {tail.planning_bytes} that TFLM needs while it plans"
@@ -295,4 +295,4 @@ def arena_size(
     unknown = tuple(sorted({*head.unknown, *tail.unknown}))
     if unknown:
         note += f"; not known, so not counted in full: what {', '.join(unknown)} asks for"
-    return ArenaSize(estimate, "estimated", note=note, unknown=unknown, **known)
+    return ArenaSize(estimate, "estimated", *ends, note, unknown)

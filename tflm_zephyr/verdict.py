@@ -10,16 +10,16 @@ Embedded 12.2 with picolibc.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.app import AppSpec, ModelSpec
-from tflm_zephyr.board import Board, stem_of
-from tflm_zephyr.board_sizes import BoardBase, board_base, measured_boards
+from tflm_zephyr.appfile import ModelConfig
+from tflm_zephyr.board import Board
+from tflm_zephyr.board_sizes import BoardBase
 from tflm_zephyr.kernel_choice import libraries_of
-from tflm_zephyr.kernel_sizes import FPU, RESOLVER_ENTRY_BYTES, KernelNeed, all_tables, kernel_need
-from tflm_zephyr.kernels import CORES
+from tflm_zephyr.kernel_sizes import FPU, RESOLVER_ENTRY_BYTES, KernelNeed
+from tflm_zephyr.stand_ins import base_for, kernels_for, revisions_for
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
 MODEL_ALIGNMENT = ARENA_ALIGNMENT = 16
@@ -29,7 +29,8 @@ _ARRAY_ALIGNMENT = 4
 _FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
 _POINTER_BYTES = 4
 _MIXING = 100  # kernels linked together are a hundredth off the table's sum at most; ten models: a thousandth
-_STAND_IN = 10  # kernels of another core are a tenth off at least, whatever those that were measured differ by
+# What an app with a table of the plan does without; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
+_PLANNER_BYTES = 1024
 _SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
 
 
@@ -93,55 +94,85 @@ class Verdict:
         return next(word for word in (NO, UNKNOWN, CLOSE, YES) if word in found)
 
 
-def verdicts(spec: AppSpec, runs: Sequence[int] | None = None) -> tuple[Verdict, ...]:
+@dataclass(frozen=True)
+class Runs:
+    """How many self-test runs each model has; `sure` tells of which ones that is certain, none given for all.
+
+    A model that no engine may be able to run may end up without any.
+    """
+
+    counts: tuple[int, ...]
+    sure: tuple[bool, ...] = ()
+
+    def at_most(self, models: Sequence[ModelConfig]) -> Runs:
+        """These, where `models` do not ask for fewer."""
+        return Runs(tuple(min(n, model.runs) for n, model in zip(self.counts, models, strict=True)), self.sure)
+
+    @property
+    def certain(self) -> tuple[bool, ...]:
+        """`sure`, written out."""
+        return self.sure or (True,) * len(self.counts)
+
+
+def verdicts(spec: AppSpec, runs: Runs | None = None) -> tuple[Verdict, ...]:
     """The verdict for each of the app's boards. `runs`: self-test runs of each model, when `spec` has none yet."""
     return tuple(verdict(spec, board, runs) for board in spec.boards)
 
 
-def verdict(spec: AppSpec, board: Board, runs: Sequence[int] | None = None) -> Verdict:
+def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     """The verdict for one board; see `verdicts`."""
     if board.flash_kib is None or board.ram_kib is None:
         return Verdict(board.name, reason="how much memory it has is not known here")
-    found = _base(board)
+    found = base_for(board)
     if found is None:
-        return Verdict(board.name, reason=f"nothing was measured for its core ({board.core})")
-    base, base_flash, base_ram, notes = found
-    library = _library(spec, board)
-    kernels = _Kernels.of(spec, library, base)
-    counts = [len(model.golden) for model in spec.models] if runs is None else runs
-    shared = spec.shared_arena
-    models = [_model(model, count, own_arena=shared is None) for model, count in zip(spec.models, counts, strict=True)]
-    more = len(spec.models) - 1
-    parts = (
+        return Verdict(board.name, reason=f"nothing was measured for its core ({board.core or board.arch})")
+    base, library = found.base, _library(spec, board)
+    kernels = kernels_for(spec, library, found)
+    other_flash, other_ram, other_notes = revisions_for(spec, library, base, kernels.need)
+    runs = runs or Runs(tuple(len(model.golden) for model in spec.models))
+    parts = _parts(spec, base, kernels.need, runs)
+    padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
+    if spec.float_outputs and not base.core.endswith(FPU):
+        padding += _FLOAT_ROUTINES_BYTES
+    unmeasured, unknown_arena, unsure = _unmeasured(spec), _unknown_arena(spec), _unsure(spec.models, runs)
+    # Buffers in a section of the user's choice may lie in another memory, or nowhere.
+    elsewhere = sum(item.bytes for model in spec.models for item in model.preallocated if item.section)
+    if any(model.static_plan for model in spec.models):
+        padding += _PLANNER_BYTES
+    flash = _use(
+        sum(part.flash_bytes for part in parts),
+        base.off_flash_bytes,
+        padding + found.spread_flash + other_flash + kernels.spread_flash + kernels.need.flash_bytes // _MIXING,
+        None if unmeasured else kernels.unknown_flash,
+        board.flash_kib * 1024 - board.flash_reserved_bytes,
+    )
+    ram = _use(
+        sum(part.ram_bytes for part in parts),
+        base.off_ram_bytes,
+        ARENA_ALIGNMENT * (len(spec.models) + 1) + elsewhere + found.spread_ram + other_ram + kernels.spread_ram,
+        None if unmeasured or unknown_arena else kernels.unknown_ram,
+        board.ram_kib * 1024,
+    )
+    if unsure:
+        flash = replace(flash, below_bytes=flash.below_bytes + unsure)
+        unmeasured += (f"up to {unsure} bytes less: perhaps no engine here gives the self-test its reference",)
+    notes = (*found.notes, *kernels.notes, *other_notes, *unmeasured, *unknown_arena)
+    return Verdict(board.name, library, flash, ram, parts, notes)
+
+
+def _parts(spec: AppSpec, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[Part, ...]:
+    more, shared = len(spec.models) - 1, spec.shared_arena
+    return (
         Part(
             "app, TFLM and Zephyr",
             base.flash_bytes + more * base.next_model_flash_bytes + (_FLOAT_OUTPUT_BYTES if spec.float_outputs else 0),
             base.ram_bytes + more * base.next_model_ram_bytes + _resolvers(spec.models),
         ),
-        Part("kernels", kernels.need.flash_bytes, kernels.need.ram_bytes),
-        *(part for three in models for part in three),
+        Part("kernels", need.flash_bytes, need.ram_bytes),
+        *(part for model, count in zip(spec.models, runs.counts, strict=True) for part in _model(spec, model, count)),
         *(() if shared is None else (Part("arena of all models", 0, shared.bytes),)),
         Part("main stack", 0, spec.main_stack_bytes),
     )
-    padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in counts)
-    if spec.float_outputs and not base.core.endswith(FPU):
-        padding += _FLOAT_ROUTINES_BYTES
-    unmeasured = _unmeasured(spec)
-    flash = _use(
-        sum(part.flash_bytes for part in parts),
-        base.off_flash_bytes,
-        padding + base_flash + kernels.spread_flash + kernels.need.flash_bytes // _MIXING,
-        None if unmeasured else kernels.unknown_flash,
-        board.flash_kib,
-    )
-    ram = _use(
-        sum(part.ram_bytes for part in parts),
-        base.off_ram_bytes,
-        ARENA_ALIGNMENT * (len(spec.models) + 1) + base_ram + kernels.spread_ram,
-        None if unmeasured else kernels.unknown_ram,
-        board.ram_kib,
-    )
-    return Verdict(board.name, library, flash, ram, parts, (*notes, *kernels.notes, *unmeasured))
 
 
 def golden_bytes(model: ModelSpec, runs: int) -> int:
@@ -152,16 +183,30 @@ def golden_bytes(model: ModelSpec, runs: int) -> int:
     return runs * sum(tensor.bytes for tensor in (*model.inputs, *model.outputs)) + 1 + pair + _SHA256_BYTES
 
 
+def _unsure(models: Sequence[ModelSpec], runs: Runs) -> int:
+    """Flash of the reference data that may not come about."""
+    found = zip(models, runs.counts, runs.certain, strict=True)
+    return sum(golden_bytes(model, count) - golden_bytes(model, 0) for model, count, sure in found if not sure)
+
+
 def _arrays(runs: int) -> int:
     return 2 if runs else 1
 
 
-def _model(model: ModelSpec, runs: int, *, own_arena: bool) -> tuple[Part, Part, Part]:
-    return (
+def _model(spec: AppSpec, model: ModelSpec, runs: int) -> list[Part]:
+    parts = [
         Part(f"model {model.ident}", len(model.data), 0),
         Part(f"golden data of {model.ident}", golden_bytes(model, runs), 0),
-        Part(f"arena of {model.ident}", 0, model.arena.bytes if own_arena else 0),
-    )
+    ]
+    if model.static_plan is not None:
+        offset_bytes = 2 if spec.slot_type == "uint16_t" else 4
+        parts.append(Part(f"plan of {model.ident}", 2 * offset_bytes * len(model.static_plan.slots), 0))
+    if model.preallocated:
+        held = sum(item.bytes + -item.bytes % item.alignment for item in model.preallocated)
+        parts.append(Part(f"buffers of {model.ident}", 0, held))
+    if spec.shared_arena is None:
+        parts.append(Part(f"arena of {model.ident}", 0, model.arena.bytes))
+    return parts
 
 
 def _resolvers(models: Sequence[ModelSpec]) -> int:
@@ -170,100 +215,35 @@ def _resolvers(models: Sequence[ModelSpec]) -> int:
     return RESOLVER_ENTRY_BYTES * (sum(model.resolver.size for model in models) - len(distinct))
 
 
-def _use(used: int, off: tuple[int, int], around: int, above: int | None, available_kib: int) -> Use:
+def _use(used: int, off: tuple[int, int], around: int, above: int | None, available: int) -> Use:
     """`off`: by how much less and more real apps took; the estimate is moved to the middle of that."""
     middle = (off[0] + off[1]) // 2
     half = max(off[1] - middle, middle - off[0])
     bound = half + around
-    return Use(used + middle, bound, None if above is None else bound + above, available_kib * 1024)
+    return Use(used + middle, bound, None if above is None else bound + above, available)
 
 
 def _unmeasured(spec: AppSpec) -> tuple[str, ...]:
     """Why the estimate is no more than a lower bound."""
-    found = []
-    if spec.debug:
-        found.append("at least, as messages and asserts of a debug build are not counted")
-    if spec.host_link:
-        found.append("at least, as the link to a host is not counted")
-    if spec.tflm != "selected":
-        found.append("at least, as Zephyr's own tflite-micro library was not measured")
-    return tuple(found)
+    whys = (
+        (spec.debug, "messages and asserts of a debug build are not counted"),
+        (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
+        (spec.host_link, "what answers a host (host_link) was not measured"),
+        (spec.record or spec.measure, "what records or measures the arena was not measured"),
+        (spec.shared_arena is not None, "what shares an arena was not measured"),
+        (any(model.static_plan for model in spec.models), "the code that reads a static plan was not measured"),
+        (any(model.preallocated for model in spec.models), "the code for preallocated tensors was not measured"),
+    )
+    return tuple(f"at least, as {why}" for applies, why in whys if applies)
+
+
+def _unknown_arena(spec: AppSpec) -> tuple[str, ...]:
+    """Why the arenas, and with them RAM, are no more than lower bounds."""
+    keys = sorted({key for model in spec.models for key in model.arena.unknown})
+    return (f"RAM at least, as what {', '.join(keys)} asks of the arena is not known",) if keys else ()
 
 
 def _library(spec: AppSpec, board: Board) -> str:
     """The kernel library that the app takes on `board`."""
     allowed = [name for name in spec.kernels if name in libraries_of(board)]
     return (allowed or list(spec.kernels))[0]
-
-
-@dataclass(frozen=True)
-class _Kernels:
-    """What the kernels take; `spread` where another core stands in, `unknown` for those that no table has."""
-
-    need: KernelNeed
-    spread_flash: int
-    spread_ram: int
-    unknown_flash: int
-    unknown_ram: int
-    notes: tuple[str, ...]
-
-    @staticmethod
-    def of(spec: AppSpec, library: str, base: BoardBase) -> _Kernels:
-        names = tuple(sorted({name for model in spec.models for name in model.registrations}))
-        need = kernel_need(names, library, base.core, linked=base.linked)
-        notes: list[str] = []
-        spread = (0, 0)
-        if need.measured_core != base.core:
-            notes.append(f"kernels were not measured for {base.core}: those for {need.measured_core} stand in")
-            others = [
-                kernel_need(names, library, table.core, linked=base.linked)
-                for table in all_tables()
-                if table.library_name == library
-            ]
-            least = need.flash_bytes // _STAND_IN, need.ram_bytes // _STAND_IN
-            spread = (
-                max(least[0], _span(n.flash_bytes for n in others)),
-                max(least[1], _span(n.ram_bytes for n in others)),
-            )
-        largest = _largest(library, need.measured_core) if need.unknown else (0, 0)
-        own = [name.removesuffix("()") for name in need.unknown if name.endswith("()")]
-        other = [name for name in need.unknown if not name.endswith("()")]
-        if own:
-            notes.append(f"the sources of your own operators ({', '.join(own)}) are not counted, just bounded")
-        if other:
-            notes.append(f"not measured, so not counted, just bounded: {', '.join(other)}")
-        count = len(need.unknown)
-        return _Kernels(need, *spread, count * largest[0], count * largest[1], tuple(notes))
-
-
-def _largest(library: str, core: str) -> tuple[int, int]:
-    """Flash and RAM of the largest kernel in the table."""
-    table = next(t for t in all_tables() if (t.library_name, t.core) == (library, core))
-    alone = [kernel_need([name], library, core) for name in table.rows]
-    return max(n.flash_bytes for n in alone), max(n.ram_bytes for n in alone)
-
-
-def _span(values: Iterable[int]) -> int:
-    found = tuple(values)
-    return max(found) - min(found)
-
-
-def _base(board: Board) -> tuple[BoardBase, int, int, tuple[str, ...]] | None:
-    """The board's base, by how much flash and RAM of it may differ, and remarks; None without any for its core."""
-    name = re.sub(r"@[^/]*", "", board.name)
-    found = board_base(name)
-    if found is not None:
-        return found, 0, 0, ()
-    if board.core not in CORES:
-        return None
-    bases = [base for measured in measured_boards() if (base := board_base(measured)) is not None]
-    if not bases:
-        return None
-    nearest = min(bases, key=lambda base: (base.core.removesuffix(FPU) != board.core, base.board))
-    core = board.core + (FPU if nearest.core.endswith(FPU) and nearest.core.removesuffix(FPU) == board.core else "")
-    return (
-        replace(nearest, board=stem_of(name), core=core),
-        _span(base.flash_bytes for base in bases),
-        _span(base.ram_bytes for base in bases),
-        (f"this board was not measured: {nearest.board} stands in",),
-    )

@@ -4,16 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from tflm_zephyr import board_sizes, kernel_sizes
-from tflm_zephyr.app import AppSpec, ArenaSpec, CallSpec, GoldenSpec, ModelSpec, ResolverSpec, TensorSpec
+from tflm_zephyr.app import (
+    AppSpec,
+    ArenaSpec,
+    CallSpec,
+    GoldenSpec,
+    ModelSpec,
+    PreallocatedSpec,
+    ResolverSpec,
+    StaticPlan,
+    TensorSpec,
+)
+from tflm_zephyr.appfile import ModelConfig
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.board_sizes import BoardBase, dump_bases
 from tflm_zephyr.kernel_sizes import RESOLVER_ENTRY_BYTES, Bytes, KernelRow, KernelTable, dump_tables
-from tflm_zephyr.verdict import CLOSE, NO, UNKNOWN, YES, Use, golden_bytes, verdict, verdicts
+from tflm_zephyr.operator_types import PINNED_REVISION
+from tflm_zephyr.verdict import CLOSE, NO, UNKNOWN, YES, Runs, Use, golden_bytes, verdict, verdicts
 
 DIV, EXP = "libgcc.a(_div.o).text", "libm.a(exp.o).text"
 M3 = Board("one/m3", description="made up", core="cortex-m3", flash_kib=64, ram_kib=16)
@@ -117,7 +130,7 @@ def test_the_sum_of_parts() -> None:
 @pytest.mark.usefixtures("made")
 def test_runs_are_those_given_where_the_app_has_none_yet() -> None:
     with_runs = verdict(app(model("net", "Register_CONV_2D", runs=3)), M3)
-    without = verdict(app(model("net", "Register_CONV_2D")), M3, [3])
+    without = verdict(app(model("net", "Register_CONV_2D")), M3, Runs((3,)))
     assert with_runs == without
     none = verdict(app(model("net", "Register_CONV_2D")), M3)
     assert none.flash is not None and without.flash is not None
@@ -204,6 +217,74 @@ def test_no_verdict_where_nothing_is_known() -> None:
     assert unknown.fits == UNKNOWN and unknown.flash is None and "how much memory" in unknown.reason
     other = verdict(net, replace(M3, name="x/y", core="xtensa"))
     assert other.fits == UNKNOWN and other.ram is None and "xtensa" in other.reason
+    riscv = verdict(net, Board("x/y", arch="riscv", flash_kib=64, ram_kib=16))
+    assert riscv.fits == UNKNOWN and riscv.flash is None and "riscv" in riscv.reason
+
+
+@pytest.mark.usefixtures("made")
+def test_a_board_that_only_the_workspace_knows_gets_a_wide_verdict() -> None:
+    net = app(model("net", "Register_CONV_2D"))
+    here, there = verdict(net, M3), verdict(net, Board("x/y", arch="arm", flash_kib=64, ram_kib=16))
+    assert here.flash is not None and there.flash is not None and there.fits == YES
+    assert there.flash.below_bytes >= here.flash.below_bytes + 600  # as much as measured cores differ
+    assert any("stands in" in note for note in there.notes) and any("only a build" in note for note in there.notes)
+    assert verdict(net, Board("x/y", arch="arm", flash_kib=20, ram_kib=16)).fits == NO
+
+
+@pytest.mark.usefixtures("made")
+def test_flash_that_the_app_cannot_have() -> None:
+    net = app(model("net", "Register_CONV_2D"))
+    whole, less = verdict(net, M3).flash, verdict(net, replace(M3, flash_reserved_bytes=749)).flash
+    assert whole is not None and less is not None
+    assert whole.available_bytes - less.available_bytes == 749
+    # A non-secure image of nRF9160 is signed for TF-M's boot loader: 317 bytes of records, 432 of trailer.
+    assert load_board("nrf9160dk/nrf9160/ns").flash_reserved_bytes == 317 + 432
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"tflm_revision": "f" * 40}, "TFLM ffff"),
+        ({"tflm_revision": ""}, "TFLM of no"),
+        ({"zephyr_version": "4.2.0"}, "Zephyr 4.2.0"),
+        ({"cmsis_nn_revision": "e" * 40}, "CMSIS-NN eeee"),
+    ],
+)
+def test_another_revision_than_was_measured(changes: dict[str, object], word: str) -> None:
+    net = app(model("net", "Register_CONV_2D"))
+    known, other = verdict(net, M3), verdict(replace(net, **changes), M3)  # type: ignore[arg-type]
+    assert known.flash is not None and other.flash is not None and known.ram is not None and other.ram is not None
+    assert known.flash.above_bytes is not None and other.flash.above_bytes is not None
+    assert other.flash.above_bytes >= known.flash.above_bytes + (20_000 + 5300) // 10
+    assert other.flash.below_bytes - known.flash.below_bytes == other.flash.above_bytes - known.flash.above_bytes
+    assert other.ram.below_bytes > known.ram.below_bytes
+    assert any(word in note and "stands in" in note for note in other.notes) and not known.notes
+
+
+@pytest.mark.usefixtures("made")
+def test_an_arena_whose_need_is_not_known() -> None:
+    net = model("net", "Register_CONV_2D")
+    found = verdict(app(replace(net, arena=replace(net.arena, unknown=("MyOp",)))), M3)
+    assert found.flash is not None and found.ram is not None
+    assert found.flash.fits == YES and found.ram.above_bytes is None and found.fits == UNKNOWN
+    assert any("MyOp" in note for note in found.notes)
+
+
+@pytest.mark.usefixtures("made")
+def test_reference_data_that_may_not_come_about() -> None:
+    net = model("net", "Register_CONV_2D")
+    sure, unsure = (verdict(app(net), M3, Runs((4,), (known,))) for known in (True, False))
+    assert sure.flash is not None and unsure.flash is not None
+    assert (sure.flash.used_bytes, sure.flash.above_bytes) == (unsure.flash.used_bytes, unsure.flash.above_bytes)
+    golden = golden_bytes(net, 4) - golden_bytes(net, 0)
+    assert unsure.flash.below_bytes == sure.flash.below_bytes + golden
+    assert any(f"{golden} bytes less" in note for note in unsure.notes) and not sure.notes
+
+
+def test_fewer_runs_but_none_that_are_not_there() -> None:
+    asked = [ModelConfig(Path("a.tflite"), runs=runs) for runs in (1, 5)]
+    assert Runs((3, 0), (True, False)).at_most(asked) == Runs((1, 0), (True, False))
 
 
 @pytest.mark.usefixtures("made")
@@ -229,10 +310,89 @@ def test_the_shipped_tables(kernels: str) -> None:
     """A small model fits the non-secure nRF9160, one of 276,976 bytes does not, and is right for the larger target."""
     boards = {name: load_board(name) for name in ("nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160", "mps2/an385")}
     dense = "Register_FULLY_CONNECTED_INT8"
-    small, large = (app(model("net", dense, data=size), kernels=(kernels,)) for size in (2704, 276_976))
+    small, large = (
+        app(model("net", dense, data=size), kernels=(kernels,), tflm_revision=PINNED_REVISION)
+        for size in (2704, 276_976)
+    )
     for board in boards.values():
         found = verdict(small, board)
         assert found.fits == YES and found.notes == (), board.name
         assert found.flash is not None and found.flash.above_bytes is not None
         assert found.flash.above_bytes < 0.05 * found.flash.used_bytes
     assert [verdict(large, board).fits for board in boards.values()] == [NO, YES, YES]
+
+
+SLOTS = StaticPlan(((16, 0), (32, 16)), 48)
+BUFFER = PreallocatedSpec(0, "x", "frame", 512)
+OTHERWISE: dict[str, object] = {
+    "models": (),
+    "kernels": ("reference",),
+    "tflm": "module",
+    "tflm_revision": "another",
+    "cmsis_nn_revision": "another",
+    "zephyr_version": "4.2.0",
+    "main_stack_bytes": 2048,
+    "debug": True,
+    "shared_arena": ArenaSpec(3000, "estimated", ""),
+    "measure": True,
+    "record": True,
+    "host_link": True,
+}
+"""Each field of an app that changes its size, and another value."""
+MODEL_OTHERWISE: dict[str, object] = {
+    "data": bytes(1200),
+    "inputs": (replace(TENSOR, elements=20, bytes=20),),
+    "outputs": (replace(TENSOR, elements=20, bytes=20),),
+    "resolver": ResolverSpec((CallSpec("AddA()"), CallSpec("AddB()"))),
+    "arena": ArenaSpec(3000, "given", ""),
+    "golden": (),
+    "registrations": ("Register_SOFTMAX",),
+    "preallocated": (BUFFER,),
+    "static_plan": SLOTS,
+}
+# Names and remarks, what is counted by another field (sources by registrations), and what does not change sizes.
+NO_SIZE = {
+    "name", "boards", "tflm_sources", "tflm_include_dirs", "west_modules", "model_data", "cmsis_nn_sources",
+    "custom_sources", "custom_include_dirs", "zephyr_revision",
+}  # fmt: skip
+MODEL_NO_SIZE = {
+    "name", "ident", "sha256", "planned", "golden_source", "resource_variables", "operators", "tensors",
+    "custom_headers",
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("made")
+def test_every_field_of_an_app_is_counted_or_known_to_have_no_size() -> None:
+    net = model("net", "Register_CONV_2D", runs=1)
+    plain = verdict(app(net), M3)
+    for name, value in OTHERWISE.items():
+        other = verdict(app(net, **{name: value}) if name != "models" else app(net, net), M3)
+        assert (other.flash, other.ram) != (plain.flash, plain.ram), name
+    for name, value in MODEL_OTHERWISE.items():
+        other = verdict(app(replace(net, **{name: value})), M3)  # type: ignore[arg-type]
+        assert (other.flash, other.ram) != (plain.flash, plain.ram), name
+    assert {field.name for field in fields(AppSpec)} == OTHERWISE.keys() | NO_SIZE
+    assert {field.name for field in fields(ModelSpec)} == MODEL_OTHERWISE.keys() | MODEL_NO_SIZE
+
+
+@pytest.mark.usefixtures("made")
+def test_one_arena_for_all_counts_once() -> None:
+    nets = model("a", "Register_CONV_2D"), model("b", "Register_CONV_2D")
+    apart, shared = verdict(app(*nets), M3), verdict(app(*nets, shared_arena=ArenaSpec(2500, "estimated", "")), M3)
+    assert apart.ram is not None and shared.ram is not None
+    assert apart.ram.used_bytes - shared.ram.used_bytes == 2000 + 2000 - 2500
+
+
+@pytest.mark.usefixtures("made")
+def test_a_static_plan_and_buffers_of_the_apps_own() -> None:
+    net = model("net", "Register_CONV_2D")
+    plain, static, own = (
+        verdict(app(one), M3)
+        for one in (net, replace(net, static_plan=SLOTS), replace(net, preallocated=(replace(BUFFER, bytes=500),)))
+    )
+    assert plain.flash is not None and static.flash is not None and own.flash is not None
+    assert plain.ram is not None and own.ram is not None
+    assert static.flash.used_bytes - plain.flash.used_bytes == 2 * 4  # two entries of two 16-bit numbers
+    assert static.flash.below_bytes > plain.flash.below_bytes  # TFLM's planner stays out
+    assert own.ram.used_bytes - plain.ram.used_bytes == 512
+    assert static.fits == own.fits == UNKNOWN

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tflm_zephyr import reference
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board, known_boards, load_board
 from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
@@ -16,7 +16,7 @@ from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.remedies import BoardFit, own_buffer, remedies
 from tflm_zephyr.report import fit as report
-from tflm_zephyr.verdict import CLOSE, NO, Verdict, verdict
+from tflm_zephyr.verdict import CLOSE, NO, Runs, Verdict, verdict
 
 if TYPE_CHECKING:
     from tflm_zephyr.generate import Generated
@@ -32,9 +32,9 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     config = replace(config, name=config.name or identifier(config.models[0].label))
     workspace = find_workspace_if_any(args.workspace, app=folder)
     made = _made(config, folder, boards_of(config, workspace), workspace)
-    fits = board_fits(config, folder, made, workspace, runs=_runs(config))
+    fits = board_fits(config, folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
-    return Done(report.table(fits), report.fits_json(fits), 1 if fails else 0)
+    return Done(report.table(fits, made.notes), report.fits_json(fits), 1 if fails else 0)
 
 
 def board_fits(
@@ -42,16 +42,18 @@ def board_fits(
     folder: Path,
     made: Generated,
     workspace: Workspace | None,
-    runs: Sequence[int],
+    runs: Runs,
 ) -> tuple[BoardFit, ...]:
     """The verdict for each board of the app, with remedies where it is not a plain yes.
 
-    runs: how many self-test runs each model has.
+    runs: the self-test runs of each model. A remedy may ask for fewer, but brings none that are not there.
     """
+    told = {board.name: board for board in made.spec.boards}
 
     def evaluate(then: AppConfig, board: Board) -> Verdict:
-        boards = tuple(board if name == board.name else load_board(name) for name in dict.fromkeys(then.boards))
-        return verdict(_made(then, folder, boards, workspace).spec, board, _runs(then))
+        others = {**told, board.name: board}
+        boards = tuple(others.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
+        return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
 
     found = []
     for board in made.spec.boards:
@@ -81,5 +83,10 @@ def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace:
     return generate(config, folder, tflm_for(config, boards, workspace), boards=boards, golden=False)
 
 
-def _runs(config: AppConfig) -> tuple[int, ...]:
-    return tuple(model.runs for model in config.models)
+def _sure(made: Generated) -> tuple[bool, ...]:
+    """Whether `generate` will find an engine that runs each model; there may be none for custom operators."""
+    return tuple(
+        bool(reference.installed())
+        and not any(operator.custom_code for subgraph in item.model.subgraphs for operator in subgraph.operators)
+        for item in made.prepared
+    )

@@ -18,6 +18,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.report import fit as report_fit
 from tflm_zephyr.report import text
+from tflm_zephyr.verdict import Runs
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
@@ -46,7 +47,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     change = app_files.write(app, files, made.manifest, force=args.force)
     if workflow is not None:
         app_files.write_new(workflow, steps, force=args.force)
-    fits = board_fits(config, app, made, workspace, runs=[len(model.golden) for model in made.spec.models])
+    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     return Done(
         text.generated(app, made, change, workflow, report_fit.lines(fits)),
         {

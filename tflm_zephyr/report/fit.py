@@ -7,10 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tflm_zephyr.kernel_choice import CMSIS_NN, REFERENCE
 from tflm_zephyr.remedies import BoardFit, OwnBuffer, Remedy
 from tflm_zephyr.verdict import CLOSE, NO, UNKNOWN, YES, Use, Verdict
 
 _SAID = {YES: "fits", NO: "DOES NOT FIT", CLOSE: "too close to tell", UNKNOWN: "at least this much; more is not known"}
+
+_THEN = {
+    YES: "then it fits",
+    NO: "not enough",
+    CLOSE: "then it is too close to tell",
+    UNKNOWN: "then it may fit: how much more it takes is not known",
+}
 
 
 def line(verdict: Verdict) -> str:
@@ -23,7 +31,9 @@ def line(verdict: Verdict) -> str:
         if use.over_bytes
     ]
     said = _SAID[verdict.fits] + (f", {' and '.join(over)}" if over else "")
-    return f"{verdict.board}: flash {_use(verdict.flash)}, RAM {_use(verdict.ram)}: {said}"
+    kernels = {CMSIS_NN: "CMSIS-NN", REFERENCE: "reference"}.get(verdict.library, verdict.library)
+    sizes = f"flash {_use(verdict.flash)}, RAM {_use(verdict.ram)}"
+    return f"{verdict.board}, {kernels} kernels: {sizes}: {said}"
 
 
 def lines(fits: Sequence[BoardFit]) -> list[str]:
@@ -31,9 +41,9 @@ def lines(fits: Sequence[BoardFit]) -> list[str]:
     return [text for fit in fits for text in _board(fit)]
 
 
-def table(fits: Sequence[BoardFit]) -> str:
-    """After `fit`: the verdicts, and below each what it is the sum of."""
-    found = []
+def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
+    """After `fit`: remarks on the app, the verdicts, and below each what it is the sum of."""
+    found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
         found += [*_board(fit), *_parts(fit.verdict)]
     return "\n".join(found)
@@ -66,7 +76,7 @@ def _board(fit: BoardFit) -> list[str]:
     found += [f"    {_own(own)}" for own in fit.own_buffers]
     if fit.flash_note:
         found.append(f"    {fit.flash_note}")
-    if verdict.fits == NO and not any(remedy.suffices for remedy in fit.remedies):
+    if verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):
         found.append("    none of the above is enough: it takes a smaller model, or another board")
     return found
 
@@ -77,9 +87,7 @@ def _remedy(remedy: Remedy) -> str:
         for name, gain in (("flash", remedy.flash_gain_bytes), ("RAM", remedy.ram_gain_bytes))
         if gain
     )
-    end = "then it fits" if remedy.suffices else "not enough alone"
-    if len(remedy.changes) > 1 and not remedy.suffices:
-        end = "not enough"
+    end = _THEN[remedy.after.fits] + (" alone" if remedy.after.fits == NO and len(remedy.changes) == 1 else "")
     return f"{remedy.what} ({remedy.option}): {gains}; {end}"
 
 
@@ -128,5 +136,6 @@ def _remedy_json(remedy: Remedy) -> dict[str, Any]:
         "flash_gain_bytes": remedy.flash_gain_bytes,
         "ram_gain_bytes": remedy.ram_gain_bytes,
         "suffices": remedy.suffices,
+        "fits": remedy.after.fits,
         **_uses(remedy.after),
     }
