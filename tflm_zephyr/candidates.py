@@ -17,12 +17,15 @@ SEARCH_WORK = 4_000_000
 """Of `pack`, for each packing of a model: about a second where the lower bound is not reached."""
 _WORK_OF_LARGE = 300, 1200
 """With more buffers than this, less: so much for each, so that planning takes no longer than n log n."""
+_LATER = 4  # the share of what comes after the first packings
 
 
-def packed(problem: Problem, known: Plan | None = None) -> Plan:
+def packed(problem: Problem, known: Plan | None = None, share: int = 1) -> Plan:
+    """The packing with a part, one in `share`, of the work that a packing gets. `known`: see pack."""
     few, each = _WORK_OF_LARGE
     count = len(problem.buffers)
-    return pack(problem, work=SEARCH_WORK if count <= few else min(SEARCH_WORK, each * count), known=known)
+    work = SEARCH_WORK if count <= few else min(SEARCH_WORK, each * count)
+    return pack(problem, work=work // share, known=known)
 
 
 def played(
@@ -81,7 +84,7 @@ def _pack_scratch_whole(requests: Requests, problem: Problem) -> list[int]:
             span = (problem.buffers[i].lower, problem.buffers[i].upper)
             blocks[span] = blocks.get(span, 0) + problem.sizes[i]
     merged = [Buffer(f"scratch {n}", *span, size) for n, (span, size) in enumerate(sorted(blocks.items()))]
-    found = packed(problem.only(kept, merged)).offsets
+    found = packed(problem.only(kept, merged), share=_LATER).offsets
     offsets = [0] * len(requests.sizes)
     for i, offset in zip(kept, found, strict=False):
         offsets[i] = offset
@@ -95,5 +98,5 @@ def _pack_above_scratch(requests: Requests, problem: Problem) -> list[int]:
     kept = [i for i, is_online in enumerate(requests.online) if not is_online]
     room = greedy(replace(told, buffers=online, alignment=ALIGNMENT)).size_bytes
     room += -room % requests.alignment
-    found = iter(packed(problem.only(kept)).offsets)
+    found = iter(packed(problem.only(kept), share=_LATER).offsets)
     return [0 if is_online else room + next(found) for is_online in requests.online]

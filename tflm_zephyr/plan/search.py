@@ -43,15 +43,16 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
     goal = max(bound, capacity or 0)
     merged = merged_in_place(problem)
     if merged is not None and best.size_bytes > goal:
-        found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work)
+        found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work // 2)
         if found.size_bytes < best.size_bytes:
             best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
         if len(problem.buffers) > _MANY_BUFFERS:
             return best
-    best = _packed(best, goal, work)
+    rest = work // (4 if merged is not None else 2 if problem.overlaps else 1)  # with overlaps there is a proof to come
+    best = _packed(best, goal, rest)
     relaxed = _relaxed(problem)
     if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
-        proven = _Search(replace(best, problem=relaxed), goal, work).run().proven_bytes
+        proven = _Search(replace(best, problem=relaxed), goal, rest).run().proven_bytes
         best = replace(best, proven_bytes=max(best.proven_bytes, proven))
     return best
 
