@@ -21,6 +21,8 @@ from tflm_zephyr.kernels import CORES
 from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION
 from tflm_zephyr.zephyr_version import PINNED_ZEPHYR, ZephyrVersion
 
+# Apps give described boards CONFIG_ISR_STACK_SIZE=768 in boards/, any other keeps Zephyr's default of 2048.
+_LARGER_INTERRUPT_STACK_BYTES = 2048 - 768
 _SHARE = 10  # what stands in is a tenth off at least, whatever those that were measured differ by
 
 
@@ -66,8 +68,9 @@ def base_for(board: Board) -> BaseFound | None:
     notes = [f"this board was not measured: {nearest.board} stands in"]
     if not board.core:
         notes.append("which core it has only a build tells: these numbers are for a Cortex-M")
+    ram = nearest.ram_bytes + (0 if board.known else _LARGER_INTERRUPT_STACK_BYTES)
     return BaseFound(
-        replace(nearest, board=stem_of(name), core=core if board.core else nearest.core),
+        replace(nearest, board=stem_of(name), core=core if board.core else nearest.core, ram_bytes=ram),
         _span(base.flash_bytes for base in bases),
         _span(base.ram_bytes for base in bases),
         tuple(notes),

@@ -226,6 +226,8 @@ def test_a_board_that_only_the_workspace_knows_gets_a_wide_verdict() -> None:
     net = app(model("net", "Register_CONV_2D"))
     here, there = verdict(net, M3), verdict(net, Board("x/y", arch="arm", flash_kib=64, ram_kib=16))
     assert here.flash is not None and there.flash is not None and there.fits == YES
+    assert here.ram is not None and there.ram is not None
+    assert there.ram.used_bytes == here.ram.used_bytes + 2048 - 768  # Zephyr's own interrupt stack
     assert there.flash.below_bytes >= here.flash.below_bytes + 600  # as much as measured cores differ
     assert any("stands in" in note for note in there.notes) and any("only a build" in note for note in there.notes)
     assert verdict(net, Board("x/y", arch="arm", flash_kib=20, ram_kib=16)).fits == NO
