@@ -60,7 +60,10 @@ def elf(tool: Tool, apps: Path, shared: Path) -> Path:
     """The benchmark's keyword spotting, by its own name."""
     folder = apps / "mlperf_kws"
     model = shared / "models" / "kws_ref_model.tflite"
-    tool("generate", model, "-o", folder, "-b", BOARD, "--name", "kws01", "--host-link")
+    (apps / "mlperf.yaml").write_text(
+        f"boards: [{BOARD}]\nhost_link: true\nmodels:\n  - model: {model}\n    name: kws01\n"
+    )
+    tool("generate", "--app", apps / "mlperf.yaml", "-o", folder)
     tool("build", folder, "--board", BOARD, "-D", "CONFIG_TFLM_APP_HOST_LINK_MLPERF=y")
     return folder / "build" / "mps2_an385" / "zephyr" / "zephyr.elf"
 
