@@ -25,6 +25,7 @@ from tflm_zephyr.evaluation.pool import Finished, Lost, Pool
 from tflm_zephyr.evaluation.run import effort, run_all
 from tflm_zephyr.evaluation.state import Result
 from tflm_zephyr.progress import progress
+from tflm_zephyr.run.result import Arena
 
 COUNT = 24
 INPUTS = [(bytes([k, 0, 0, 0]),) for k in range(COUNT)]
@@ -162,8 +163,8 @@ def test_what_comes_is_each_sample_once() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda raw: raw.update(key="x"), "of another model, board or data set"),
-        (lambda raw: raw.update(count=3), "of another model, board or data set"),
+        (lambda raw: raw.update(key="x"), "of another model, build, board or data set"),
+        (lambda raw: raw.update(count=3), "of another model, build, board or data set"),
         (lambda raw: raw["results"].update({"99": ["00", 1]}), "do not fit the model"),
         (lambda raw: raw["results"].update({"1": ["00", 1]}), "do not fit the model"),
         (lambda raw: raw["results"].update({"1": ["zz", 1]}), "holds no results"),
@@ -184,6 +185,31 @@ def test_kept_results_of_something_else_are_refused(tmp_path: Path, change: Any,
     kept.write_text("not json")
     with pytest.raises(ToolError, match="holds no results"):
         state.load(kept, "k", 2, 8)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tflm": "1" * 40},
+        {"zephyr": "4.2.0"},
+        {"app": "other"},
+        {"instructions_per_tick": None, "deterministic": False},
+        {"arena": Arena(4096, 2000, 1000, 1000, "given")},
+    ],
+)
+def test_kept_results_of_another_firmware_are_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    kept = tmp_path / "kept.json"
+    run(Bench(), 1, kept)
+    assert run(Bench({"link": "another port"}), 1, kept) == WANT
+    with pytest.raises(ToolError, match="of another model, build, board or data set"):
+        run(Bench(other), 1, kept)
+
+
+def test_kept_results_of_another_build_are_refused(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    run(Bench(), 1, kept, build="one")
+    with pytest.raises(ToolError, match="of another model, build, board or data set"):
+        run(Bench(), 1, kept, build="two")
 
 
 def test_the_99th_percentile_is_by_nearest_rank() -> None:
@@ -236,6 +262,20 @@ def test_the_command_line_counts_and_draws(tool: Tool, bench: Bench) -> None:
     assert json.loads(one)["predictions"] == [k % 8 for k in range(COUNT)]
 
 
+def test_it_does_not_go_on_with_results_of_an_elf_that_was_built_anew(
+    tool: Tool, bench: Bench, fixed_reference: None
+) -> None:
+    Path("net.tflite").write_bytes(dense())
+    assert tool("generate", "net.tflite", "-o", "demo", "--host-link", "--board", "mps2/an385").code == 0
+    elf = Path("demo", "build", "mps2_an385", "zephyr", "zephyr.elf")
+    elf.parent.mkdir(parents=True)
+    elf.write_bytes(b"one")
+    asked = ("evaluate", "d.npz", "--app", "demo", "--resume", "kept.json")
+    assert tool(*asked).code == 0 and tool(*asked, "-j", "2").code == 0
+    elf.write_bytes(b"two")
+    assert "kept.json: holds results of another model, build" in tool(*asked).one_line()
+
+
 def test_boards_at_several_ports(tool: Tool, bench: Bench) -> None:
     assert tool("evaluate", "d.npz", "--port", "a", "--port", "b").code == 0
     assert len(bench.sessions) == 2
@@ -276,7 +316,7 @@ def test_folders_are_classes(tool: Tool, bench: Bench) -> None:
         (["high.npz", "--app", "a"], "y runs from 0 to 8, the model has 8 classes"),
         (["d.npz", "--port", "a", "-j", "2"], "one port or recording serves one job"),
         (["d.npz", "--port", "a", "--port", "b", "-j", "3"], "2 ports are as many jobs"),
-        (["d.npz", "--app", "a", "--resume", "d.npz"], "d.npz: holds no results to go on from"),
+        (["d.npz", "--port", "a", "--resume", "d.npz"], "d.npz: holds no results to go on from"),
         (["empty", "--app", "a"], "empty: holds no folders with files"),
     ],
 )

@@ -21,6 +21,7 @@ from tflm_zephyr.evaluation.state import Result
 from tflm_zephyr.progress import progress
 from tflm_zephyr.report import evaluate as report
 from tflm_zephyr.session.host_session import HostSession
+from tflm_zephyr.session.opening import identity
 from tflm_zephyr.session.target import Target
 
 
@@ -42,6 +43,7 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
                     hello,
                     data.inputs,
                     args.resume,
+                    build=identity(targets(args)[0]) if args.resume else "",
                     on_start=bar.skip,
                     on_sample=bar.update,
                     on_lost=_tell(say),

@@ -86,7 +86,7 @@ class Pool:
                 found.append(said.hello)
         first = found[0]
         for other in found[1:]:
-            for what in ("sha256", "model", "kernels", "hz", "board"):
+            for what in ("sha256", "model", "kernels", "hz", "board", "app", "tflm", "zephyr", "arena"):
                 one, two = getattr(first, what), getattr(other, what)
                 if one != two:
                     raise DeviceError(

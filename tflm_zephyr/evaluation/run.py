@@ -40,16 +40,17 @@ def run_all(
     inputs: Sequence[Sequence[bytes]],
     kept: Path | None,
     *,
+    build: str = "",
     on_start: Callable[[int], object] | None = None,
     on_sample: Callable[[], object] | None = None,
     on_lost: Callable[[ToolError], object] | None = None,
 ) -> tuple[Result, ...]:
     """The results of all `inputs`, in their order. Those that the file `kept` has are not run again.
 
-    `on_start` gets how many those are, `on_lost` the error of a session that ended while others go on. `kept` is
+    `build` stands for the files that run, as in key_of. `on_start` gets how many those are, `on_lost` the error of a session that ended while others go on. `kept` is
     written every few seconds and at the end, whatever that end is. Raises ToolError.
     """
-    key, count, size = state.key_of(hello, inputs), len(inputs), hello.outputs[0].bytes
+    key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
     results = state.load(kept, key, count, size) if kept is not None else {}
     if on_start is not None:
         on_start(len(results))

@@ -2,7 +2,7 @@
 """What an evaluation has so far, in a file, so that it can go on after a cable was pulled.
 
 JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
-the model, its target and all inputs: results of anything else are refused.
+the model, the app's build, its target and all inputs: results of anything else are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tflm_zephyr.app_files import write_atomically
@@ -28,10 +28,13 @@ class Result:
     ticks: int
 
 
-def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]]) -> str:
-    """A digest of what results depend on: model, board, kernels, and every input."""
+def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
+    """A digest of what results depend on: who answers, but for the link's name, every input, and `build`.
+
+    `build` stands for the files that run (see opening.identity), as two builds of one app say the same of themselves.
+    """
     digest = hashlib.sha256()
-    for text in (hello.sha256, hello.model, hello.board, hello.kernels, hello.where, str(hello.hz)):
+    for text in (build, repr(replace(hello, link=""))):
         digest.update(f"{len(text)}:{text}".encode())
     for sample in inputs:
         for data in sample:
@@ -52,7 +55,9 @@ def load(path: Path, key: str, count: int, output_bytes: int) -> dict[int, Resul
         raise ToolError(f"holds no results to go on from ({err})", where=str(path), hint="Name another file") from None
     if not whole or raw["key"] != key or raw["count"] != count:
         raise ToolError(
-            "holds results of another model, board or data set", where=str(path), hint="Name another file, or remove it"
+            "holds results of another model, build, board or data set",
+            where=str(path),
+            hint="Name another file, or remove it",
         )
     if any(not 0 <= index < count or len(result.output) != output_bytes for index, result in found.items()):
         raise ToolError("holds results that do not fit the model", where=str(path), hint="Remove it")

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tflm_zephyr import build
-from tflm_zephyr.app_files import AppManifest, load_manifest
+from tflm_zephyr.app_files import MANIFEST, AppManifest, load_manifest
 from tflm_zephyr.board import Board, QemuSpec, load_board
 from tflm_zephyr.board_targets import in_workspace
 from tflm_zephyr.errors import AppError, BoardError, DeviceError
@@ -78,6 +80,20 @@ def open_session(target: Target, *, on_text: OnText | None = None, on_build: OnT
     return session
 
 
+def identity(target: Target) -> str:
+    """A digest of the files that `target` runs, as far as it names any: ELF, generated app, recording.
+
+    Of an app both its manifest and its ELF count, the latter also for a board, onto which it is taken to be flashed.
+    "" for a port alone. Raises AppError, BoardError.
+    """
+    files = [path for path in (target.elf, target.recording) if path is not None]
+    if target.app is not None:
+        board = _board(target, load_manifest(target.app))
+        files += [target.app / MANIFEST, _build_dir(target, board) / "zephyr" / "zephyr.elf"]
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in files]
+    return " ".join(digests)
+
+
 def _route(target: Target, on_build: OnText | None) -> _Route:
     if target.recording is not None:
         replay = ReplayLink(target.recording)
@@ -104,9 +120,7 @@ def _app(target: Target, manifest: AppManifest, on_build: OnText | None) -> _Rou
             where=str(target.app),
             hint="Generate it with host_link: true in its app file",
         )
-    boards = [load_board(name) for name in ((target.board,) if target.board else manifest.boards)]
-    wanted = [board for board in boards if (board.qemu is None) == bool(target.port)]
-    board = (wanted or boards)[0]
+    board = _board(target, manifest)
     if target.build:
         _build(target, manifest, board, on_build)
     if board.qemu is not None and not target.port:
@@ -114,12 +128,22 @@ def _app(target: Target, manifest: AppManifest, on_build: OnText | None) -> _Rou
     return _serial(target, board, manifest.models)
 
 
+def _board(target: Target, manifest: AppManifest) -> Board:
+    boards = [load_board(name) for name in ((target.board,) if target.board else manifest.boards)]
+    wanted = [board for board in boards if (board.qemu is None) == bool(target.port)]
+    return (wanted or boards)[0]
+
+
+def _build_dir(target: Target, board: Board) -> Path:
+    assert target.app is not None
+    return target.build_dir or target.app / "build" / board.file_stem
+
+
 def _qemu(target: Target, spec: QemuSpec, expect: Mapping[str, str], board: Board | None = None) -> _Route:
     elf = target.elf
     if elf is None:
-        assert target.app is not None
         assert board is not None
-        elf = (target.build_dir or target.app / "build" / board.file_stem) / "zephyr" / "zephyr.elf"
+        elf = _build_dir(target, board) / "zephyr" / "zephyr.elf"
     link = QemuLink(spec, elf, icount=target.icount)
     # With -icount shift=0 an instruction is a nanosecond; the clock is the machine's, whatever Zephyr takes it for.
     return _Route(link, _NANOSECONDS // spec.clock_hz if target.icount else None, expect)
@@ -141,6 +165,6 @@ def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText
     kernels = manifest.kernels if manifest.kernels != "auto" else "cmsis_nn" if board.cortex_m else "reference"
     workspace.require(board.name, kernels, board.arch)
     build.check_revisions(build.recorded(manifest, kernels), workspace)
-    folder = target.build_dir or target.app / "build" / board.file_stem
+    folder = _build_dir(target, board)
     toolchain = detect_toolchain(arch=board.arch)
     build.build(build.BuildRequest(target.app, board.name, folder), workspace, toolchain, on_line=on_build)
