@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from tests.unit.test_host import svdf
 from tflm_zephyr import verify as verification
 from tflm_zephyr.commands import targets
 from tflm_zephyr.culprit import overwritten
-from tflm_zephyr.errors import ModelError
+from tflm_zephyr.errors import DeviceError, ModelError
 from tflm_zephyr.feed.sample import Sample
+from tflm_zephyr.host import DEFAULT_TIMEOUT_S, HostRun
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.model_write import with_offline_plan
 from tflm_zephyr.verify import expect, random_samples, verify
@@ -110,6 +112,19 @@ def test_without_any_engine_that_runs_it_both_reasons_are_told(monkeypatch: pyte
     monkeypatch.setattr(verification, "available", lambda engine: False)
     with pytest.raises(ModelError, match=r"no reference runs it: TFLM.*not installed; LiteRT.*not installed"):
         expect(model, random_samples(model, 1, 0))
+
+
+def test_a_reference_that_takes_too_long_is_not_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, given = parse_model(chain()), []
+
+    def slow(data: bytes, runs: Sequence[Sequence[bytes]], *, engine: str, timeout_s: float, **more: object) -> HostRun:
+        given.append(timeout_s)
+        raise ModelError("refused") if engine == "litert" else DeviceError(f"no answer within {timeout_s:g} s")
+
+    monkeypatch.setattr(verification, "run_many", slow)
+    with pytest.raises(DeviceError, match="no answer within"):
+        expect(model, random_samples(model, 5, 0))
+    assert given == [5 * DEFAULT_TIMEOUT_S]
 
 
 def test_a_plan_that_lets_inputs_be_written_over_is_read() -> None:
