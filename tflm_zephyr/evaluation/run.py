@@ -47,8 +47,9 @@ def run_all(
 ) -> tuple[Result, ...]:
     """The results of all `inputs`, in their order. Those that the file `kept` has are not run again.
 
-    `build` stands for the files that run, as in key_of. `on_start` gets how many those are, `on_lost` the error of a session that ended while others go on. `kept` is
-    written every few seconds and at the end, whatever that end is. Raises ToolError.
+    `build` stands for the files that run, as in key_of. `on_start` gets how many samples those are that are not run
+    again, `on_lost` the error of a session that ended while others go on. `kept` is written every few seconds and at
+    the end, whatever that end is. Raises ToolError.
     """
     key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
     results = state.load(kept, key, count, size) if kept is not None else {}

@@ -12,8 +12,7 @@ from typing import TypeVar
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.result import Arena, Stacks
-from tflm_zephyr.run.status import sentence
-from tflm_zephyr.session import messages
+from tflm_zephyr.session import messages, refusals
 from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, RestartedError, checked
 from tflm_zephyr.session.heard import Heard
 from tflm_zephyr.session.interface import (
@@ -25,7 +24,7 @@ from tflm_zephyr.session.interface import (
     OperatorOutput,
     Profile,
 )
-from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, Status, TableOf
+from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, TableOf
 from tflm_zephyr.session.recording import RecordingLink
 from tflm_zephyr.session.tables import Described, read_hello
 
@@ -58,6 +57,7 @@ class DeviceSession:
         self._channel = Channel(link, self._heard, reopen=reopen, **kwargs)
         self._hello: Hello | None = None
         self._described: Described | None = None
+        self._used = False  # the model's state may be another than its initial one
 
     def open(self) -> None:
         """Open the link and say hello. Raises DeviceError; the link is closed then."""
@@ -77,14 +77,15 @@ class DeviceSession:
     def select(self, model: str) -> None:
         """See Session."""
         if model not in self.hello.models:
-            raise self._unknown(model, self.hello.models)
-        before = self._model, self._hello, self._described
+            raise refusals.unknown(model, self.hello.models, self._link.name)
+        before = self._model, self._hello, self._described, self._used
         self._model, self._hello, self._described = model, None, None
         self._channel.broken = True
+        self._used = False
         try:
             self._recovering("selecting a model", lambda: None)
         except BaseException:
-            self._model, self._hello, self._described = before
+            self._model, self._hello, self._described, self._used = before
             self._channel.broken = True
             raise
 
@@ -133,6 +134,7 @@ class DeviceSession:
 
     def reset(self) -> None:
         """See Session."""
+        self._used = False
         self._recovering("a reset", lambda: self._ask([Request(Kind.RESET)], self._run_s))
 
     def memory(self) -> Memory:
@@ -144,7 +146,7 @@ class DeviceSession:
             main, main_used, isr, isr_used = cursor.take("4I")
             taken, damaged, doubled = cursor.take("3I")
         except MalformedError as err:
-            raise self._malformed(err) from err
+            raise refusals.malformed(err, self._link.name) from err
         return Memory(
             Arena(size, head + tail, head, tail, self.hello.arena.source),
             Stacks(main, main_used, isr, isr_used) if known else None,
@@ -176,30 +178,38 @@ class DeviceSession:
         self.close()
 
     def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
-        """`operation`, from its start again when the device restarted meanwhile and no state was lost by that."""
+        """`operation`, from its start again when the device restarted meanwhile and no state was lost by that.
+
+        Beginning anew resets the model. Where that loses a state, it is told once; the next call begins with the
+        initial one.
+        """
         for _ in range(_RESTARTS):
-            begun = False
             try:
                 if self._channel.broken:
                     self._begin()
-                begun = True
+                    self._check_state(f"was interrupted before {what}")
                 return operation()
             except RestartedError:
-                if begun and self._described is not None and self._described.stateful:
-                    raise DeviceError(
-                        f"the device restarted during {what}, and the model's state is lost",
-                        where=self._link.name,
-                        hint="Begin with its first input again",
-                    ) from None
+                self._check_state(f"restarted during {what}")
             except RefusedError as err:
-                raise self._refused(err) from err
+                raise refusals.refused(err, self._link.name) from err
             except MalformedError as err:
-                raise self._malformed(err) from err
+                raise refusals.malformed(err, self._link.name) from err
         raise DeviceError(
             f"the device restarted {_RESTARTS} times during {what}",
             where=self._link.name,
             hint="Does the app crash, or is the supply too weak?",
         )
+
+    def _check_state(self, why: str) -> None:
+        """DeviceError when the model had another state than its initial one, which it has now."""
+        used, self._used = self._used, False
+        if used and self._described is not None and self._described.stateful:
+            raise DeviceError(
+                f"the device {why}, and the model's state is lost",
+                where=self._link.name,
+                hint="Begin with its first input again",
+            )
 
     def _begin(self) -> None:
         """A new session; what answers is what answered before, or what was expected."""
@@ -213,7 +223,7 @@ class DeviceSession:
         )
         hello = described.hello
         if self._model and hello.model != self._model:
-            raise self._unknown(self._model, hello.models)
+            raise refusals.unknown(self._model, hello.models, self._link.name)
         want = self._expect.get(hello.model, "")
         before = self._hello
         if self._expect and not (want and want.startswith(hello.sha256)):
@@ -237,6 +247,7 @@ class DeviceSession:
         return [checked(answer) for answer in answers]
 
     def _run(self, request: Request) -> RunAnswer:
+        self._used = True
         return RunAnswer.parse(self._ask([request], self._run_s)[0])
 
     def _write(self, inputs: Sequence[bytes]) -> None:
@@ -298,33 +309,3 @@ class DeviceSession:
             if len(data) != size:
                 raise MalformedError("fewer bytes came than were asked for")
         return found
-
-    def _unknown(self, model: str, there: Sequence[str]) -> DeviceError:
-        return DeviceError(f"no model {model} there, but {', '.join(there)}", where=self._link.name)
-
-    def _malformed(self, err: MalformedError) -> DeviceError:
-        return DeviceError(
-            f"the answer is not what the protocol says ({err})",
-            where=self._link.name,
-            hint="Generate, build and flash the app again",
-        )
-
-    def _refused(self, err: RefusedError) -> DeviceError:
-        where = self._link.name
-        if err.status == Status.NO_VERSION:
-            return DeviceError(
-                f"the app speaks version {err.detail} of the link's protocol, this tool version {messages.VERSION}",
-                where=where,
-                hint="Generate the app with this tool's version, build and flash it",
-            )
-        if err.status == Status.MODEL:
-            stage = messages.STAGES[err.stage] if err.stage < len(messages.STAGES) else "invoke"
-            return DeviceError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
-        named = {kind.value: kind.name.lower() for kind in Kind}.get(err.kind, str(err.kind))
-        why = {
-            Status.UNKNOWN: "does not know it",
-            Status.MALFORMED: "finds it malformed",
-            Status.RANGE: f"has no such thing ({err.detail})",
-            Status.NOT_NOW: "is busy with another",
-        }.get(Status(err.status) if err.status in set(Status) else Status.UNKNOWN, "refuses it")
-        return DeviceError(f"asked for {named}, the app {why}", where=where, hint="Build and flash the app again")

@@ -259,6 +259,25 @@ def test_an_interrupted_session_can_be_used_further(program: Path) -> None:
     stopped._link.close()
 
 
+@pytest.mark.parametrize("reset", [False, True])
+def test_an_interrupt_that_loses_the_models_state_is_told_once(program: Path, reset: bool) -> None:
+    stopped = _Stopped(ToyLink(program, "stateful"), 0)
+    with opened(stopped) as session:
+        assert [runs_of(session), runs_of(session)] == [1, 2]
+        stopped.left = 2
+        with pytest.raises(KeyboardInterrupt):
+            session.memory()
+        if reset:
+            session.reset()
+        else:
+            with pytest.raises(
+                DeviceError, match="interrupted before an invocation, and the model.s state is lost"
+            ):
+                runs_of(session)
+        assert [runs_of(session), runs_of(session)] == [1, 2]
+    stopped._link.close()
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
 def test_a_host_process_that_is_killed_leaves_a_device_that_answers(
     program: Path, tmp_path: Path, signal_number: signal.Signals

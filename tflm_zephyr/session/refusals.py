@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device refuses, or answers otherwise than the protocol says, as errors for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.run.status import sentence
+from tflm_zephyr.session import messages
+from tflm_zephyr.session.channel import MalformedError, RefusedError
+from tflm_zephyr.session.messages import Kind, Status
+
+
+def unknown(model: str, there: Sequence[str], where: str) -> DeviceError:
+    """The device has other models; `where` is the link, here and below."""
+    return DeviceError(f"no model {model} there, but {', '.join(there)}", where=where)
+
+
+def malformed(err: MalformedError, where: str) -> DeviceError:
+    """An answer that is not as the protocol says."""
+    return DeviceError(
+        f"the answer is not what the protocol says ({err})",
+        where=where,
+        hint="Generate, build and flash the app again",
+    )
+
+
+def refused(err: RefusedError, where: str) -> DeviceError:
+    """The device's reason."""
+    if err.status == Status.NO_VERSION:
+        return DeviceError(
+            f"the app speaks version {err.detail} of the link's protocol, this tool version {messages.VERSION}",
+            where=where,
+            hint="Generate the app with this tool's version, build and flash it",
+        )
+    if err.status == Status.MODEL:
+        stage = messages.STAGES[err.stage] if err.stage < len(messages.STAGES) else "invoke"
+        return DeviceError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
+    named = {kind.value: kind.name.lower() for kind in Kind}.get(err.kind, str(err.kind))
+    why = {
+        Status.UNKNOWN: "does not know it",
+        Status.MALFORMED: "finds it malformed",
+        Status.RANGE: f"has no such thing ({err.detail})",
+        Status.NOT_NOW: "is busy with another",
+    }.get(Status(err.status) if err.status in set(Status) else Status.UNKNOWN, "refuses it")
+    return DeviceError(f"asked for {named}, the app {why}", where=where, hint="Build and flash the app again")
