@@ -69,12 +69,18 @@ def needs_of_plan(
     preallocated: Collection[int] = (),
     *,
     arena_bytes: int | None = None,
+    overlap: bool = True,
     sizes: StructSizes = CORTEX_M,
 ) -> tuple[Need, ...]:
-    """As `needs`, with the user's own offsets; PlanError where they do not hold with one of the libraries."""
+    """As `needs`, with the user's own offsets; PlanError where they do not hold with one of the libraries.
+
+    overlap: False where no output may overlap an input, whatever the libraries allow.
+    """
     found = []
     for library in libraries:
-        head = head_with_plan(model, library, offsets, preallocated=preallocated, arena_bytes=arena_bytes)
+        head = head_with_plan(
+            model, library, offsets, preallocated=preallocated, arena_bytes=arena_bytes, overlap=overlap
+        )
         found.append(Need(library, head, arena_size(head, library, sizes=sizes)))
     return tuple(sorted(found, key=lambda need: -need.arena.bytes))
 

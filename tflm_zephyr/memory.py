@@ -17,7 +17,7 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.graph import Graph, analyse
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
-from tflm_zephyr.placing import ALIGNMENT, ONLINE, requests_of
+from tflm_zephyr.placing import ALIGNMENT, ONLINE, Requests, kept_tensors, places_variables, requests_of
 from tflm_zephyr.plan.check import WhyUnsafe, check
 from tflm_zephyr.plan.greedy import greedy
 from tflm_zephyr.plan.linear import linear
@@ -141,9 +141,7 @@ def plan_head(
         preallocated=preallocated,
     )
     unknown = tuple(key for key in graph.operators if not library.knows(key))
-    kept: Collection[int] = model.main.inputs if preserve_inputs else ()
-    if preserve_intermediates:
-        kept = range(len(model.main.tensors))
+    kept = kept_tensors(model, preserve_inputs, preserve_intermediates)
     requests = requests_of(
         model, library, graph, plan_variables=plan_variables, alignment=alignment, overlap=overlap, kept=kept
     )
@@ -207,7 +205,8 @@ def given_plan(model: Model, library: KernelLibrary) -> Plan | None:
     if rows is None:
         return None
     graph = analyse(model, library.scratch)
-    return _given(model, library, graph, rows, _places_variables(model, rows), None)[0]
+    requests = requests_of(model, library, graph, plan_variables=places_variables(model, rows), overlap=(library,))
+    return _given(model, requests, rows, None)
 
 
 def head_with_plan(
@@ -215,14 +214,19 @@ def head_with_plan(
     library: KernelLibrary,
     rows: Sequence[int] | None,
     *,
+    preserve_inputs: bool = False,
+    preserve_intermediates: bool = False,
     preallocated: Collection[int] = (),
     arena_bytes: int | None = None,
+    overlap: bool = True,
 ) -> HeadPlan:
     """The head of `model` with the user's own plan: an offset for each tensor of all subgraphs, -1 = placed by TFLM, as
     all are for None.
 
-    PlanError naming tensors and offsets when there are not as many as tensors, one is for a tensor that no plan can
-    place, some overlap where the kernels of `library` do not allow it, are not aligned, or end past `arena_bytes`.
+    What is to be preserved, and what is preallocated: see plan_head. overlap: False where no output may overlap an
+    input, whatever the kernels of `library` allow. PlanError naming tensors and offsets when there are not as many as
+    tensors, one is for a tensor that no plan can place, some overlap where that is not allowed, are not aligned, or end
+    past `arena_bytes`.
     """
     placed = rows is not None and any(row != ONLINE for row in rows)
     rows = [ONLINE] * model.tensor_count if rows is None else rows
@@ -235,34 +239,31 @@ def head_with_plan(
             kind = "preallocated" if own else "a constant"
             what = f"{tensor.label} is {kind}, but the plan gives it the offset {row}"
             raise PlanError(what, where=model.where, hint="Give -1 there")
-    variables = _places_variables(model, rows)
+    variables = places_variables(model, rows)
+    allowing = (library,) if overlap else ()
     head = plan_head(
-        model, library, plan_variables=variables, preallocated=preallocated, overlap=(library,), offline="auto"
+        model,
+        library,
+        preserve_inputs=preserve_inputs,
+        preserve_intermediates=preserve_intermediates,
+        plan_variables=variables,
+        preallocated=preallocated,
+        overlap=allowing,
     )
-    plan, why_unsafe = _given(model, library, head.graph, rows, variables, arena_bytes)
-    return replace(head, plan=plan, offsets=tuple(rows) if placed else None, why_unsafe=why_unsafe)
+    kept = kept_tensors(model, preserve_inputs, preserve_intermediates)
+    requests = requests_of(model, library, head.graph, plan_variables=variables, overlap=allowing, kept=kept)
+    plan = _given(model, requests, rows, arena_bytes)
+    return replace(head, plan=plan, offsets=tuple(rows) if placed else None, why_unsafe=requests.why_unsafe)
 
 
-def _places_variables(model: Model, rows: Sequence[int]) -> bool:
-    return any(row != ONLINE and t.is_variable for row, (_, t) in zip(rows, model.tensors(), strict=True))
-
-
-def _given(
-    model: Model,
-    library: KernelLibrary,
-    graph: Graph,
-    rows: Sequence[int],
-    plan_variables: bool,
-    arena_bytes: int | None,
-) -> tuple[Plan, WhyUnsafe]:
-    requests = requests_of(model, library, graph, plan_variables=plan_variables, overlap=(library,))
+def _given(model: Model, requests: Requests, rows: Sequence[int], arena_bytes: int | None) -> Plan:
     offsets = [None if row is None or rows[row] == ONLINE else rows[row] for row in requests.rows]
     for name, offset in zip(requests.names, offsets, strict=True):
         if offset is not None and offset < 0:
             raise PlanError(f"{name} has the negative offset {offset}", where=model.where)
     plan = Plan(requests.whole(), requests.play(offsets), "given")
     check(plan, why_unsafe=requests.why_unsafe, arena_bytes=arena_bytes)
-    return plan, requests.why_unsafe
+    return plan
 
 
 def arena_size(

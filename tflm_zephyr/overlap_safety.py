@@ -46,7 +46,7 @@ class OverlapSafety:
             return f"{label} is used by other operators later on"
         operator = subgraph.operators[writer]
         if not self._libraries:
-            return "no kernels are named that allow it"
+            return "overlap is off, or allowed for other kernels alone"
         for library in self._libraries:
             reason = why_unsafe(library, self._model, subgraph, operator, given[1], taken[1], distance)
             if reason is not None:

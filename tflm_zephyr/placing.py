@@ -127,6 +127,18 @@ def requests_of(
     )
 
 
+def kept_tensors(model: Model, preserve_inputs: bool, preserve_intermediates: bool) -> Collection[int]:
+    """The tensors of the main subgraph that nothing may overlap; see memory.plan_head."""
+    if preserve_intermediates:
+        return range(len(model.main.tensors))
+    return model.main.inputs if preserve_inputs else ()
+
+
+def places_variables(model: Model, rows: Sequence[int]) -> bool:
+    """Whether a plan with an offset for each tensor of all subgraphs gives one to a variable tensor."""
+    return any(row != ONLINE and t.is_variable for row, (_, t) in zip(rows, model.tensors(), strict=True))
+
+
 def _name(entry: PlannedTensor | PlannedScratch) -> str:
     if isinstance(entry, PlannedScratch):
         return entry.name

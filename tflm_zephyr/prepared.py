@@ -84,13 +84,15 @@ def prepare(
     known = [library.without(declared) for library in libraries]
     if config.plan_file is not None and config.plan != "packed":
         raise AppError("plan: online leaves to TFLM what plan_file places", where=config.label, hint="Drop one of them")
+    overlap = config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries))
     if config.plan_file is not None:
         mine = load_plan(config.plan_file)
         mine.check_use(model, {library.name for library in known})
         order, running = mine.order, reordered(model, known[0], mine.order)
-        found = needs_of_plan(running, known, mine.offsets, preallocated, arena_bytes=config.arena, sizes=sizes)
+        found = needs_of_plan(
+            running, known, mine.offsets, preallocated, arena_bytes=config.arena, overlap=overlap, sizes=sizes
+        )
     else:
-        overlap = config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries))
 
         def planned_with(one: Model) -> tuple[Need, ...]:
             offline = "auto" if config.plan == "packed" else "never"

@@ -602,6 +602,20 @@ def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm
     assert not any("overlaps" in note for note in quiet.notes)
 
 
+@pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision", "overlap"])
+def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, tflm: Tflm, what: str) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_text('{"offsets": [0, 0, 0, 0]}')
+    assert overlapping_app(tmp_path, tflm, plan_file=mine).prepared[0].head.overlapping == 3
+    there = tflm if what == "overlap" else replace(tflm, **{what: "f" * 40})  # type: ignore[arg-type]
+    setting = "off" if what == "overlap" else "auto"
+    with pytest.raises(PlanError, match=r"tensor 0 'input' .* tensor 1 'relu0' .* overlap: overlap is off, or allowed"):
+        overlapping_app(tmp_path, there, plan_file=mine, overlap=setting)
+    mine.write_text('{"offsets": [0, 4096, 0, 4096]}')
+    made = overlapping_app(tmp_path, there, plan_file=mine, overlap=setting)
+    assert made.prepared[0].head.head_bytes == 8192 and made.manifest.overlap == {}
+
+
 def test_what_does_not_overlap_relies_on_no_revision(make: Make) -> None:
     made = make(chain(1, 16))  # in place would save nothing: the arena is what TFLM needs while it plans
     assert made.prepared[0].head.problem.overlaps and made.manifest.overlap == {}

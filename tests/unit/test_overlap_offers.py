@@ -115,7 +115,7 @@ def test_the_checker_says_why(build: Callable[[SubgraphBuilder], None], source: 
 
 def test_the_checker_wants_kernels_and_tensors() -> None:
     model = model_of(plain)
-    assert OverlapSafety(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "no kernels are named that allow it"
+    assert OverlapSafety(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "overlap is off, or allowed for other kernels alone"
     keys = [(0, 0), (0, 1), None]
     safe = OverlapSafety(model, [KERNELS], keys)
     assert safe(0, 1, 0) is None

@@ -116,3 +116,31 @@ def test_an_app_takes_it(tool: Tool, model_file: Path, plan_of: Any, tmp_path: P
     assert tool("generate", "-o", "app", "--check").code == 1
     said = tool("generate", model_file, "-o", "small", "--plan-file", mine, "--arena", "64", "-b", "mps2/an385")
     assert "past the arena's 64 bytes" in said.one_line()
+
+
+def overlapping_is_refused(tool: Tool, model: Path, plan: Path, *options: object) -> None:
+    said = tool("plan", model, "--plan-file", plan, *options).one_line()
+    assert re.search(r"tensor 0 'input' .* tensor 1 'relu0' .* overlap", said), said
+
+
+@pytest.mark.parametrize("option", ["--overlap=off", "--preserve-inputs", "--preserve-all"])
+def test_a_plan_is_checked_against_what_is_asked_for(tool: Tool, model_file: Path, plan_of: Any, option: str) -> None:
+    assert tool("plan", model_file, "--plan-file", plan_of({"offsets": [0, 0, 0, 0]})).code == 0
+    overlapping_is_refused(tool, model_file, plan_of({"offsets": [0, 0, 64, 128]}), option)
+    kept = tool("plan", model_file, "--plan-file", plan_of({"offsets": [0, 64, 128, 192]}), option, "--json").json
+    assert kept["head_bytes"] == 256 and kept["overlapping"] == 0
+
+
+def test_intermediates_are_kept_by_a_plan_where_that_is_asked_for(tool: Tool, model_file: Path, plan_of: Any) -> None:
+    mine = plan_of({"offsets": [0, 64, 0, 64]})
+    assert tool("plan", model_file, "--plan-file", mine, "--overlap", "off").code == 0
+    said = tool("plan", model_file, "--plan-file", mine, "--preserve-all").one_line()
+    assert re.search(r"tensor 0 'input' .* tensor 2 'relu1' .* overlap", said), said
+
+
+@pytest.mark.parametrize("option", [("--order", "auto"), ("--order", "model"), ("--variables",)])
+def test_what_the_plan_says_itself_is_no_option(
+    tool: Tool, model_file: Path, plan_of: Any, option: tuple[str, ...]
+) -> None:
+    said = tool("plan", model_file, "--plan-file", plan_of({"offsets": APART}), *option).one_line()
+    assert f"{option[0]} does not go with --plan-file" in said

@@ -33,14 +33,17 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _plan_several(args: argparse.Namespace) -> Done:
-    for option in ("output", "plan_file", "map", "preallocate"):
-        if getattr(args, option):
-            name = f"--{option.replace('_', '-')}"
-            raise PlanError(f"{name} is for one model", where="plan", hint="Plan the models one by one")
+    _refuse(args, ("output", "plan_file", "map", "preallocate"), "is for one model", "Plan the models one by one")
     items = [_planned(args, path) for path in args.model]
     lines = [report.plan(item, draw=False, written=None) for item in items]
     plain = {"models": [_json(args, item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
     return Done("\n".join([*lines, report.shared(items)]), plain)
+
+
+def _refuse(args: argparse.Namespace, options: Sequence[str], why: str, hint: str) -> None:
+    for option in options:
+        if getattr(args, option) not in (None, False, []):
+            raise PlanError(f"--{option.replace('_', '-')} {why}", where="plan", hint=hint)
 
 
 def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
@@ -71,11 +74,21 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
         )
 
     if args.plan_file is not None:
+        _refuse(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
         mine = load_plan(args.plan_file)
         mine.check_use(model, [args.kernels])
         order, running = mine.order, reordered(model, library, mine.order)
         heads = [
-            head_with_plan(running, one, mine.offsets, preallocated=preallocated, arena_bytes=args.arena)
+            head_with_plan(
+                running,
+                one,
+                mine.offsets,
+                preserve_inputs=args.preserve_inputs,
+                preserve_intermediates=args.preserve_all,
+                preallocated=preallocated,
+                arena_bytes=args.arena,
+                overlap=bool(overlap),
+            )
             for one in alike
         ]
         head = heads[0]  # a core without extensions comes first, as in `library`
