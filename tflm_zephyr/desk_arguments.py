@@ -77,6 +77,9 @@ def _target(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="a board's serial port: /dev/ttyACM0, socket://host:port, rfc2217://..., auto",
     )
+    group.add_argument(
+        "--dev-id", action="append", metavar="ID", help="a board on USB by its debug probe's serial number"
+    )
     group.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
     group.add_argument("--host", type=Path, metavar="MODEL", help="a .tflite, in TFLM on this host")
     group.add_argument("--replay", type=Path, metavar="FILE", help="what --record wrote")

@@ -2,8 +2,8 @@
 """Fixtures for tests of a model on its device: in QEMU, on a board, or inside Zephyr's twister.
 
 `tflm` calls the model with real values and gives real values back; `tflm_session` is the session below it. Where the
-model runs is said by options (--tflm-app, --tflm-board, --tflm-port, --tflm-host), by the same names in the ini file
-with underscores, or by twister's pytest harness, whose build and device are taken.
+model runs is said by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
+in the ini file with underscores, or by twister's pytest harness, whose build and device are taken.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _OPTIONS = (
     ("app", "APP", "a generated app with host_link: true, in QEMU or at --tflm-port"),
     ("board", "BOARD", "which of the app's boards"),
     ("port", "URL", "a board's serial port: /dev/ttyACM0, socket://host:port, auto"),
+    ("dev-id", "ID", "a board on USB by its debug probe's serial number"),
     ("host", "MODEL", "a .tflite, in TFLM on this host"),
     ("model", "NAME", "which of the app's models"),
 )
@@ -35,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tflm-zephyr", "models on devices (tflm-zephyr)")
     for name, value, text in _OPTIONS:
         group.addoption(f"--tflm-{name}", metavar=value, help=text)
-        parser.addini(f"tflm_{name}", text)
+        parser.addini(f"tflm_{name.replace('-', '_')}", text)
 
 
 class Runner:
@@ -115,11 +116,12 @@ def tflm_target(request: pytest.FixtureRequest) -> Target:
     from tflm_zephyr.session.target import Target
 
     told = {name: _told(request.config, name) for name, *_ in _OPTIONS}
-    if told["app"] or told["port"] or told["host"]:
+    if told["app"] or told["port"] or told["dev-id"] or told["host"]:
         return Target(
             app=Path(told["app"]) if told["app"] else None,
             board=told["board"],
-            port=told["port"],
+            port=told["port"] or ("auto" if told["dev-id"] else ""),
+            usb_serial=told["dev-id"],
             host_model=Path(told["host"]) if told["host"] else None,
             model=told["model"],
         )
@@ -136,7 +138,7 @@ def _told(config: pytest.Config, name: str) -> str:
     option = config.getoption(f"--tflm-{name}")
     if option:
         return str(option)
-    told = str(config.getini(f"tflm_{name}") or "")
+    told = str(config.getini(f"tflm_{name.replace('-', '_')}") or "")
     return str(config.rootpath / told) if told and name in ("app", "host") else told
 
 

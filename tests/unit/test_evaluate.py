@@ -26,6 +26,7 @@ from tflm_zephyr.evaluation.run import effort, run_all
 from tflm_zephyr.evaluation.state import Result
 from tflm_zephyr.progress import progress
 from tflm_zephyr.run.result import Arena
+from tflm_zephyr.session.target import Target
 
 COUNT = 24
 INPUTS = [(bytes([k, 0, 0, 0]),) for k in range(COUNT)]
@@ -279,6 +280,15 @@ def test_it_does_not_go_on_with_results_of_an_elf_that_was_built_anew(
 def test_boards_at_several_ports(tool: Tool, bench: Bench) -> None:
     assert tool("evaluate", "d.npz", "--port", "a", "--port", "b").code == 0
     assert len(bench.sessions) == 2
+
+
+def test_boards_by_their_serial_numbers(tool: Tool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Target] = []
+    monkeypatch.setattr(targets, "open_session", lambda target, **more: found.append(target) or bench.open())
+    assert tool("evaluate", "d.npz", "--dev-id", "7", "--dev-id", "42").code == 0
+    assert sorted((target.port, target.usb_serial) for target in found) == [("auto", "42"), ("auto", "7")]
+    assert "--dev-id: a port is named already" in tool("evaluate", "d.npz", "--port", "a", "--dev-id", "7").one_line()
+    assert "one port or recording serves one job" in tool("evaluate", "d.npz", "--dev-id", "7", "-j", "2").one_line()
 
 
 def test_values_instead_of_classes(tool: Tool, bench: Bench) -> None:

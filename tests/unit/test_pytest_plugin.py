@@ -89,6 +89,12 @@ def test_one_session_serves_all_tests_and_is_opened_again_when_lost(pytester: py
     assert opened.targets[0].host_model == Path("net.tflite")
 
 
+def test_a_board_is_chosen_by_its_serial_number(pytester: pytest.Pytester, opened: Opened) -> None:
+    pytester.makepyfile(FIVE_LINES)
+    run(pytester, "--tflm-dev-id", "960012345").assert_outcomes(passed=1)
+    assert opened.targets == [Target(port="auto", usb_serial="960012345")]
+
+
 def test_the_ini_file_says_where(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makeini("[pytest]\ntflm_app = build/digits\ntflm_model = net\n")
     pytester.makepyfile(FIVE_LINES)

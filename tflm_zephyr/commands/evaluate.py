@@ -76,7 +76,7 @@ def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
     jobs = args.jobs or 1
     if args.host is not None and (jobs > 1 or args.resume is not None):
         raise AppError("all runs in one go there", where="--host", hint="Leave --jobs and --resume out")
-    if jobs > 1 and (args.port or args.record or args.replay):
+    if jobs > 1 and (wanted[0].port or args.record or args.replay):
         raise AppError(
             "one port or recording serves one job",
             where="--jobs",

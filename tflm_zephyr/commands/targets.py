@@ -20,8 +20,8 @@ from tflm_zephyr.session.target import Target
 
 
 def targets(args: argparse.Namespace) -> tuple[Target, ...]:
-    """One target for each --port, or the one of the other options. Raises AppError when there is none."""
-    ports: list[str] = args.port or []
+    """One target for each --port or --dev-id, or the one of the other options. Raises AppError when there is none."""
+    ports, probes = _ports(args)
     common = Target(
         app=args.app,
         board=args.board or "",
@@ -43,7 +43,18 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
         )
     if len(ports) > 1 and args.record is not None:
         raise AppError("records one port", where="--record", hint="Give one --port")
-    return tuple(replace(common, port=port) for port in ports) or (common,)
+    several = tuple(replace(common, port=port, usb_serial=probe) for port, probe in zip(ports, probes, strict=True))
+    return several or (common,)
+
+
+def _ports(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Ports, and for each the serial number that picks it, "" for none."""
+    ports, probes = args.port or [], args.dev_id or []
+    if not probes:
+        return ports, [""] * len(ports)
+    if ports not in ([], ["auto"]):
+        raise AppError("a port is named already", where="--dev-id", hint="Give --port auto, or no --port")
+    return ["auto"] * len(probes), probes
 
 
 def one_target(args: argparse.Namespace) -> Target:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import serial
@@ -39,9 +40,13 @@ class SerialLink:
 
     where: Where = "serial"
 
-    def __init__(self, url: str, baudrate: int = 115200) -> None:
-        """`url`: a device ("/dev/ttyACM0") or a pyserial URL. Does not touch the port."""
+    def __init__(self, url: str, baudrate: int = 115200, find: Callable[[], str] | None = None) -> None:
+        """`url`: a device ("/dev/ttyACM0") or a pyserial URL. Does not touch the port.
+
+        `find` says at each `open` what the URL is now: a board that is plugged in again may be another device.
+        """
         self.name = url
+        self._find = find
         self._baudrate = baudrate
         self._port: Any = None
 
@@ -49,9 +54,10 @@ class SerialLink:
         """Open the port. Raises DeviceError: missing, not permitted, busy, not a port, unreachable."""
         # pyserial's rfc2217:// takes no time-out for writing: its socket has the system's.
         write_timeout = None if self.name.startswith("rfc2217:") else _WRITE_TIMEOUT_S
+        url = self.name if self._find is None else self._find()
         try:
             self._port = serial.serial_for_url(
-                self.name, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=write_timeout, exclusive=True
+                url, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=write_timeout, exclusive=True
             )
         except (OSError, ValueError, AttributeError, TypeError, EOFError, NotImplementedError) as err:
             raise self._refused(err) from err

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tflm_zephyr import build
 from tflm_zephyr.app_files import MANIFEST, AppManifest, load_manifest
-from tflm_zephyr.board import Board, QemuSpec, load_board
+from tflm_zephyr.board import Board, QemuSpec, known_boards, load_board
 from tflm_zephyr.board_targets import in_workspace
 from tflm_zephyr.errors import AppError, BoardError, DeviceError
 from tflm_zephyr.run.link import Link
-from tflm_zephyr.run.ports import choose_port, find_ports
+from tflm_zephyr.run.ports import SerialPort, choose_port, find_ports
 from tflm_zephyr.run.qemu_link import QemuLink
 from tflm_zephyr.run.serial_link import SerialLink
 from tflm_zephyr.session.device_session import DeviceSession
@@ -150,12 +150,31 @@ def _qemu(target: Target, spec: QemuSpec, expect: Mapping[str, str], board: Boar
 
 
 def _serial(target: Target, board: Board | None, expect: Mapping[str, str]) -> _Route:
-    url = target.port
-    if url in ("", "auto"):
-        vid = board.serial.usb_vid if board is not None else None
-        url = choose_port(find_ports(), usb_vid=vid, serial_number=target.usb_serial or None).device
     baudrate = target.baudrate or (board.serial.baudrate if board is not None else _DEFAULT_BAUDRATE)
-    return _Route(SerialLink(url, baudrate), None, expect, reopen=True)
+    if target.port not in ("", "auto"):
+        return _Route(SerialLink(target.port, baudrate), None, expect, reopen=True)
+    first = _on_usb(target.usb_serial, board)
+
+    def found_again() -> str:
+        """The same console of the same board, whose ports come back one by one."""
+        ports = [port for port in find_ports() if (port.vid, port.interface) == (first.vid, first.interface)]
+        return choose_port(ports, serial_number=first.serial_number or None).device
+
+    link = SerialLink(first.device, baudrate, found_again)
+    return _Route(link, None, expect, reopen=True)
+
+
+def _on_usb(serial_number: str, board: Board | None) -> SerialPort:
+    """The console of the one board, which is of the vendor of `board`; without, of one that boards here have.
+
+    Where none of those is plugged in, any port on USB will do.
+    """
+    ports = [port for port in find_ports() if port.vid is not None]
+    vid = board.serial.usb_vid if board is not None else None
+    if vid is None and not serial_number:
+        known = {other.serial.usb_vid for other in map(load_board, known_boards())}
+        ports = [port for port in ports if port.vid in known] or ports
+    return choose_port(ports, usb_vid=vid, serial_number=serial_number or None)
 
 
 def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:

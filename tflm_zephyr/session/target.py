@@ -16,7 +16,8 @@ class Target:
       the first): QEMU with the ELF in `build_dir` (default: build/<board> in the app), or the board's port when QEMU
       does not emulate it. `build`: west builds it first. With `port` as well, the app is only what is expected there.
     - `elf`: an ELF in QEMU; `board` names the machine.
-    - `port`: a serial device, a pyserial URL, or "auto" for the one board on USB (`usb_serial` picks one of several).
+    - `port`: a serial device, a pyserial URL, or "auto" for the one board on USB (`usb_serial`, the debug probe's
+      serial number, picks one of several).
       `baudrate` None: the board's, else 115200.
     - `recording`: a file that a session with `record` made.
     - `host_model`: a .tflite file, run by TFLM on this host (PyPI's tflite-micro).

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import serial
 
 from tests.fakes.link.toy import BYTES, expected
 from tests.fakes.link.wire import PtyDevice
@@ -15,6 +16,8 @@ from tflm_zephyr.app_files import write
 from tflm_zephyr.appfile import AppConfig, ModelConfig
 from tflm_zephyr.errors import AppError, BoardError, DeviceError, ToolError
 from tflm_zephyr.generate import generate, tflm_of
+from tflm_zephyr.run.ports import SEGGER_VID, SerialPort
+from tflm_zephyr.session import opening
 from tflm_zephyr.session.opening import open_session
 from tflm_zephyr.session.target import Target
 
@@ -23,6 +26,47 @@ def test_a_port_is_opened(program: Path, tmp_path: Path) -> None:
     with PtyDevice(program, tmp_path) as device, open_session(Target(port=device.port, model="toy")) as session:
         assert session.hello.link == device.port
         assert session.invoke([bytes(BYTES)]).outputs[0] == expected(bytes(BYTES))
+
+
+def test_a_board_on_usb_is_found_by_its_serial_number_and_again_as_another_device(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PtyDevice(program, tmp_path) as device:
+        moved = tmp_path / "ttyACM1"
+        moved.symlink_to(device.port)
+        ports = [
+            SerialPort("/dev/ttyS0"),
+            SerialPort(str(tmp_path / "other"), SEGGER_VID, serial_number="0007", interface=0),
+            SerialPort(device.port, SEGGER_VID, serial_number="00042", interface=0),
+        ]
+        monkeypatch.setattr(opening, "find_ports", lambda: tuple(ports))
+        with open_session(Target(port="auto", usb_serial="42", model="toy")) as session:
+            assert session.hello.link == device.port
+            device.unplug()
+            ports[2:] = [
+                SerialPort(str(tmp_path / "data"), SEGGER_VID, serial_number="00042", interface=2),
+                SerialPort(str(moved), SEGGER_VID, serial_number="00042", interface=0),
+            ]
+            opened_as: list[str] = []
+            real = serial.serial_for_url
+            monkeypatch.setattr(
+                serial, "serial_for_url", lambda url, **more: opened_as.append(url) or real(url, **more)
+            )
+            device.plug()
+            assert session.invoke([bytes(BYTES)]).outputs[0] == expected(bytes(BYTES))
+            assert set(opened_as) == {str(moved)}
+
+
+def test_auto_without_a_board_takes_the_vendors_of_the_boards_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    modem, dk = SerialPort("/dev/none0", 0x1199), SerialPort("/dev/none1", SEGGER_VID)
+    for ports, said in (
+        ((SerialPort("/dev/ttyS0"), modem, dk), "/dev/none1: no such serial port"),
+        ((SerialPort("/dev/ttyS0"), modem), "/dev/none0: no such serial port"),
+        ((SerialPort("/dev/ttyS0"),), "no board found on USB"),
+    ):
+        monkeypatch.setattr(opening, "find_ports", lambda ports=ports: ports)
+        with pytest.raises(DeviceError, match=said):
+            open_session(Target(port="auto"))
 
 
 def test_just_one_thing_is_opened(tmp_path: Path) -> None:
