@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from benchmarks import arena
 from benchmarks.build import HITS, counted, with_new_weights
 from benchmarks.common import DIGITS, HELLO_WORLD, against, environment, equals_reference, model_in_source
 from benchmarks.footprint import instructions
@@ -86,3 +91,30 @@ def test_equal_means_every_byte() -> None:
     assert not equals_reference(_result(Invocation(0, (), (exact, close))))
     assert not equals_reference(_result(Invocation(0, ())))
     assert not equals_reference(_result(Invocation(0, (), (exact,)), status="none"))
+
+
+@pytest.mark.parametrize(
+    ("smallest", "predicted", "code"), [(900, 1000, 0), (1100, 1100, 1), (900, 896, 1), (900, 1300, 1)]
+)
+def test_a_missed_goal_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, smallest: int, predicted: int, code: int
+) -> None:
+    """Stock needs 1000: above it, a prediction below the smallest arena, and one far above it are misses."""
+    need = SimpleNamespace(arena=SimpleNamespace(bytes=predicted))
+    made = SimpleNamespace(spec=SimpleNamespace(models=[need, SimpleNamespace(arena=SimpleNamespace(bytes=1000))]))
+    made.prepared = [None, None]
+    sizes = [
+        SimpleNamespace(arena=SimpleNamespace(arena_bytes=size), measured=SimpleNamespace(odd=0))
+        for size in (smallest, 1000)
+    ]
+    row = arena.Row("net", made, 0, *sizes)  # type: ignore[arg-type]
+
+    def main_of(_: ArgumentParser, body: Callable[[Namespace, Any], None]) -> int:
+        body(Namespace(kernels=["reference"], models=[]), SimpleNamespace(folder=None))
+        return 0
+
+    monkeypatch.setattr(arena, "main_of", main_of)
+    monkeypatch.setattr(arena, "model_files", lambda folder, wanted: {})
+    monkeypatch.setattr(arena, "measured_rows", lambda bench, files, library: [row])
+    monkeypatch.setattr(arena, "shown", lambda row, library: "")
+    assert arena.main() == code
