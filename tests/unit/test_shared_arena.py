@@ -15,7 +15,7 @@ from tflm_zephyr.appfile import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.board import load_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.generate import generate, tflm_of
-from tflm_zephyr.verdict import verdict
+from tflm_zephyr.verdict import Runs, verdict
 
 TFLM = tflm_of(None)
 MODELS = tuple(ModelConfig(ROOT / "samples" / name / f"{name}.tflite") for name in ("digits", "hello_world"))
@@ -34,7 +34,7 @@ def test_the_largest_head_and_all_tails() -> None:
     assert {model.arena for model in shared.models} == {shared.shared_arena}
     board = load_board("mps2/an385")
     saved = all_of_them - shared.shared_arena.bytes
-    uses = [verdict(one, board, (1, 1)).ram for one in (apart, shared)]
+    uses = [verdict(one, board, Runs((1, 1))).ram for one in (apart, shared)]
     assert uses[0] is not None and uses[1] is not None
     assert abs(uses[0].used_bytes - uses[1].used_bytes - saved) <= 64
 
