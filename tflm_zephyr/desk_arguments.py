@@ -118,3 +118,6 @@ def _feed(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"
     )
+    group.add_argument(
+        "--rate", type=count, metavar="HZ", help="the model's rate of sound: a WAV of another is refused"
+    )

@@ -58,7 +58,7 @@ def feed_options(args: argparse.Namespace, front: FrontEnd | None, session: Sess
             there = f"; the app has {', '.join(session.hello.models)}" if session is not None else ""
             raise ToolError(f"is no .tflite file{there}", where=args.frontend, hint="Name the front end's file")
         front = DeviceFrontEnd(session, args.frontend)
-    return FeedOptions(args.raw, args.format, args.pixels, args.resample, args.stride, front)
+    return FeedOptions(args.raw, args.format, args.pixels, args.resample, args.stride, front, args.rate)
 
 
 def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:

@@ -25,8 +25,10 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
     from -1 to 1. Without a front end each window is a sample of its own, the first of which starts afresh. With
     one, which runs from its initial state over all windows in turn, its outputs are the rows of the
     model's input; as many windows as fill it make a sample. What is left at the end is not used, and a note says so.
+    A rate other than `options.rate_hz` is refused; a .tflite does not tell its model's, so without it a note names that
+    of the file.
     """
-    sound, notes = _read(data, name)
+    sound, notes = _read(data, name, options.rate_hz)
     front = options.frontend
     window = prod(tensor.shape if front is None else front.input.shape)
     stride = options.stride_samples or window
@@ -83,21 +85,28 @@ def _bytes(window: numpy.ndarray, tensor: TensorLike, name: str, raw: bool) -> b
     return elements(window / _FULL_SCALE, tensor, name).tobytes()
 
 
-def _read(data: bytes, name: str) -> tuple[numpy.ndarray, list[str]]:
+def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray, list[str]]:
     """Sound samples as int16, mono, and what that took."""
     import numpy
 
     try:
         with wave.open(io.BytesIO(data)) as file:
-            channels, width, frames = file.getnchannels(), file.getsampwidth(), file.readframes(file.getnframes())
+            channels, width, rate_hz = file.getnchannels(), file.getsampwidth(), file.getframerate()
+            frames = file.readframes(file.getnframes())
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
         raise ToolError(
             f"not a readable WAV file ({str(error) or 'it ends too early'})",
             where=name,
             hint="Save it as 16-bit PCM, as `sox IN -b 16 OUT.wav` does",
         ) from None
+    if wanted_hz not in (None, rate_hz):
+        raise ToolError(
+            f"is sound at {rate_hz} Hz, the model takes {wanted_hz} Hz",
+            where=name,
+            hint=f"Convert it, as `sox IN -r {wanted_hz} OUT.wav` does",
+        )
     whole = frames[: len(frames) // (width * channels) * width * channels]
-    notes = []
+    notes = [f"{rate_hz} Hz taken as the model's rate"] if wanted_hz is None else []
     if width == 1:  # unsigned
         sound = (numpy.frombuffer(whole, numpy.uint8).astype(numpy.int16) - 128) << 8
     else:  # little endian: the upper 16 bits

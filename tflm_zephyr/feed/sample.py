@@ -34,7 +34,8 @@ class FeedOptions:
     `raw`: numbers, pixels and sound samples are the tensors' own elements, not real values. `pixels`: the real
     values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: from one window
     of a recording to the next, None for windows that follow each other. `frontend`: a model that turns
-    windows into the rows of the model's input. `format`: one of FORMATS, or "" for what the content shows.
+    windows into the rows of the model's input. `rate_hz`: the rate of the sound that the model takes; None: not known,
+    any rate is taken and told. `format`: one of FORMATS, or "" for what the content shows.
     """
 
     raw: bool = False
@@ -43,6 +44,7 @@ class FeedOptions:
     resampling: str = "bilinear"
     stride_samples: int | None = None
     frontend: FrontEnd | None = None
+    rate_hz: int | None = None
 
 
 def one_input(count: int, what: str, where: str) -> None:

@@ -43,7 +43,15 @@ def test_windows_follow_each_other_or_overlap() -> None:
     samples = audio_samples(data, "a.wav", INT16, FeedOptions())
     assert [sample.name for sample in samples] == ["a.wav[0]", "a.wav[1]"]
     assert [sample.fresh for sample in samples] == [True, False]
-    assert samples[0].notes == ("the last 2 sound samples are not used",) and samples[1].notes == ()
+    assert samples[0].notes[1:] == ("the last 2 sound samples are not used",) and samples[1].notes == ()
+
+
+def test_the_rate_is_told_or_asked_for() -> None:
+    data = wav(range(4))
+    assert audio_samples(data, "a.wav", INT16, FeedOptions())[0].notes == ("16000 Hz taken as the model's rate",)
+    assert audio_samples(data, "a.wav", INT16, FeedOptions(rate_hz=16000))[0].notes == ()
+    with pytest.raises(ToolError, match=r"a\.wav: is sound at 16000 Hz, the model takes 8000 Hz\. .*-r 8000"):
+        audio_samples(data, "a.wav", INT16, FeedOptions(rate_hz=8000))
 
 
 def test_sound_as_real_values() -> None:
@@ -61,7 +69,7 @@ def test_other_widths_and_channels() -> None:
     assert windows(wav([-65536, 65536, 255, 0], width=3), INT16, FeedOptions()) == [[-256, 256, 0, 0]]
     stereo = audio_samples(wav([1, 3, -4, -6, 0, 0, 7, 7], channels=2), "a.wav", INT16, FeedOptions())
     assert list(np.frombuffer(stereo[0].inputs[0], np.int16)) == [2, -5, 0, 7]
-    assert stereo[0].notes == ("2 channels mixed into one",)
+    assert stereo[0].notes[1:] == ("2 channels mixed into one",)
 
 
 def test_a_front_end_makes_rows_of_the_models_input() -> None:
@@ -73,7 +81,7 @@ def test_a_front_end_makes_rows_of_the_models_input() -> None:
     twice = audio_samples(wav([1] * 19), "a.wav", tensor, options)
     assert [s.name for s in twice] == ["a.wav[0]", "a.wav[1]"] and [s.fresh for s in twice] == [True, True]
     odd = audio_samples(wav([1] * 14), "a.wav", tensor, options)
-    assert odd[0].notes == ("the last 1 windows are not used",)
+    assert odd[0].notes[1:] == ("the last 1 windows are not used",)
 
 
 def test_a_front_end_that_does_not_fit() -> None:
