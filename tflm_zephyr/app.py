@@ -173,7 +173,7 @@ class AppSpec:
     and asserts. `model_data` is "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena`
     is the one arena of all models, None where each has its own. `measure`: the app looks for the smallest arena of
     each model. `record`: it prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead
-    of testing itself.
+    of testing itself. `custom_sha256`: of custom operators' code, "" without.
     """
 
     name: str
@@ -198,6 +198,7 @@ class AppSpec:
     host_link: bool = False
     zephyr_revision: str = ""
     cmsis_nn_revision: str = ""
+    custom_sha256: str = ""
 
     @property
     def cmsis_nn(self) -> bool:

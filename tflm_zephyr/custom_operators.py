@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tflm_zephyr.appfile import CustomOperatorConfig
@@ -36,6 +37,18 @@ def include_dir(custom: CustomOperatorConfig) -> Path:
     raise AppError(
         f"no header {custom.header} beside or above its sources", where=custom.name, hint="Mend the app file"
     )
+
+
+def code_sha256(customs: Sequence[CustomOperatorConfig]) -> str:
+    """Of the sources and headers of custom operators, "" without any; AppError for one that cannot be read."""
+    found = hashlib.sha256()
+    for custom in customs:
+        for path in (*custom.sources, include_dir(custom) / custom.header):
+            try:
+                found.update(hashlib.sha256(path.read_bytes()).digest())
+            except OSError as error:
+                raise AppError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    return found.hexdigest() if customs else ""
 
 
 def relative_paths(paths: Iterable[Path], app: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tflm_zephyr.app_buffers import buffer_specs, check_symbols
 from tflm_zephyr.app_files import AppManifest
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board, load_board
-from tflm_zephyr.custom_operators import include_dir, relative_paths
+from tflm_zephyr.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.escape import c_string
 from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
@@ -161,6 +161,7 @@ def generate(
         model_data=config.model_data,
         custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=relative_paths(map(include_dir, customs), app),
+        custom_sha256=code_sha256(customs),
     )
     if config.shared_arena:
         shared, arena = share_arena(models, prepared, base, name)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `tflm-zephyr size` measured of an app, and where it still holds: `arena.json` beside the app.
 
-A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, a
-revision of TFLM and the options of the build. Where one of these is another one, the app goes back to the estimate.
+A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
+revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
+is another one, the app goes back to the estimate. The compiler is of no account: `generate` does not know it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 from tflm_zephyr.app import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.board import Board
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernel_choice import libraries_of
+from tflm_zephyr.kernel_choice import CMSIS_NN, libraries_of
 
 NAME = "arena.json"
 STACK_MARGIN = 1 / 8
@@ -25,17 +26,25 @@ STACK_MARGIN = 1 / 8
 INTERRUPT_BYTES = 104
 """What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
 _STACK_STEP = 64
+_STEP = 16  # of arenas
 _ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimates."
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of."""
+    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of.
+
+    `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
+    is the SHA-256 of custom operators' code, "" without. What an older file does not tell is "", which does not hold.
+    """
 
     core: str
     kernels: str
     tflm_revision: str
     options: str
+    cmsis_nn_revision: str = ""
+    zephyr: str = ""
+    custom: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,15 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "") -> Target | None:
     names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
     if not board.core or len(names) != 1:
         return None
-    return Target(board.core, names[0], spec.tflm_revision, options_of(spec))
+    return Target(
+        board.core,
+        names[0],
+        spec.tflm_revision,
+        options_of(spec),
+        spec.cmsis_nn_revision if names[0] == CMSIS_NN else "",
+        spec.zephyr_revision or spec.zephyr_version,
+        spec.custom_sha256,
+    )
 
 
 def applied(spec: AppSpec, found: Measurements, *, stack: bool) -> tuple[AppSpec, tuple[str, ...]]:
@@ -168,6 +185,9 @@ def _why(found: Iterable[ArenaMeasurement], wanted: Target | None, sha: str) -> 
             ("model or plan", item.data_sha256 == sha),
             ("TFLM revision", item.target.tflm_revision == wanted.tflm_revision),
             ("build options", item.target.options == wanted.options),
+            ("CMSIS-NN revision", item.target.cmsis_nn_revision == wanted.cmsis_nn_revision),
+            ("Zephyr version", item.target.zephyr == wanted.zephyr),
+            ("custom operators", item.target.custom == wanted.custom),
         )
         if not same
     ]
@@ -195,6 +215,16 @@ def dump(found: Measurements) -> bytes:
     return (json.dumps(raw, indent=1) + "\n").encode()
 
 
+def _check_sizes(one: ArenaMeasurement) -> None:
+    """ValueError for sizes that no measurement gives: TFLM's head and an arena that is tried are multiples of 16."""
+    for name in ("arena_bytes", "head_bytes"):
+        if getattr(one, name) % _STEP:
+            raise ValueError(f"{name} is no multiple of {_STEP}: {getattr(one, name)}")
+    for name in ("floor_bytes", "head_bytes"):
+        if getattr(one, name) > one.arena_bytes:
+            raise ValueError(f"{name} is above the arena's {one.arena_bytes}: {getattr(one, name)}")
+
+
 _T = TypeVar("_T", ArenaMeasurement, StackMeasurement, Target)
 
 
@@ -209,4 +239,6 @@ def _read(kind: type[_T], raw: dict[str, Any]) -> _T:
             raise ValueError(f"{item.name} is no size: {value!r}")
         if str(item.type) == "str" and not isinstance(value, str):
             raise ValueError(f"{item.name} is no text: {value!r}")
+    if isinstance(made, ArenaMeasurement):
+        _check_sizes(made)
     return made

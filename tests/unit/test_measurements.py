@@ -14,7 +14,9 @@ from tests.unit.conftest import Tool
 from tests.unit.test_app import app as app_spec
 from tests.unit.test_app import model as model_spec
 from tflm_zephyr.app import AppSpec, ArenaSpec
+from tflm_zephyr.appfile import CustomOperatorConfig
 from tflm_zephyr.board import load_board
+from tflm_zephyr.custom_operators import code_sha256
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.measurements import (
     ArenaMeasurement,
@@ -27,6 +29,7 @@ from tflm_zephyr.measurements import (
     load,
     target_of,
 )
+from tflm_zephyr.zephyr_version import PINNED_ZEPHYR
 
 M3, M33 = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")
 
@@ -77,6 +80,9 @@ Change = Callable[[AppSpec], AppSpec]
         (lambda s: replace(s, models=tuple(replace(m, data=b"other") for m in s.models)), "stale (model or plan)"),
         (lambda s: replace(s, tflm_revision="f" * 40), "stale (TFLM revision)"),
         (lambda s: replace(s, debug=True), "stale (build options)"),
+        (lambda s: replace(s, zephyr_version="9.9.9"), "stale (Zephyr version)"),
+        (lambda s: replace(s, zephyr_revision="f" * 40), "stale (Zephyr version)"),
+        (lambda s: replace(s, custom_sha256="f" * 64), "stale (custom operators)"),
         (lambda s: replace(s, tflm="module", tflm_revision="f" * 40), "stale (TFLM revision, build options)"),
         (lambda s: replace(s, kernels=("cmsis_nn",)), "nothing was measured for cortex-m3 with cmsis_nn kernels"),
         (lambda s: replace(s, boards=(M33,)), "nothing was measured for cortex-m33 with reference kernels"),
@@ -90,6 +96,32 @@ def test_what_no_longer_holds_is_given_up_with_a_line(change: Change, why: str) 
     assert app.main_stack_bytes == 4096
     assert len(notes) == 2
     assert notes[0].startswith("a: ") and why in notes[0] and notes[0].endswith("measures it again")
+
+
+def test_another_cmsis_nn_makes_what_was_measured_with_it_stale() -> None:
+    app = replace(spec(), kernels=("cmsis_nn",), cmsis_nn_revision="a" * 40)
+    found = measured(app)
+    assert applied(app, found, stack=True)[1] == ()
+    assert "stale (CMSIS-NN revision)" in applied(replace(app, cmsis_nn_revision="b" * 40), found, stack=True)[1][0]
+    plain = replace(spec(), cmsis_nn_revision="a" * 40)  # an app for several boards may have both libraries
+    assert applied(replace(plain, cmsis_nn_revision="b" * 40), measured(plain), stack=True)[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"arena_bytes": 5, "floor_bytes": 0, "head_bytes": 0}, "arena_bytes is no multiple of 16: 5"),
+        ({"head_bytes": 40}, "head_bytes is no multiple of 16: 40"),
+        ({"floor_bytes": 2000}, "floor_bytes is above the arena's 1104: 2000"),
+        ({"head_bytes": 9792}, "head_bytes is above the arena's 1104: 9792"),
+    ],
+)
+def test_sizes_that_nothing_can_have_measured(tmp_path: Path, change: dict[str, int], says: str) -> None:
+    raw = json.loads(dump(measured(spec())))
+    raw["arenas"][1].update(change)
+    (tmp_path / "arena.json").write_text(json.dumps(raw))
+    with pytest.raises(AppError, match=says):
+        load(tmp_path)
 
 
 def test_several_cores_get_the_largest() -> None:
@@ -150,7 +182,8 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     source = Path("app/src/models/net.cpp")
     assert "GetDefaultTailUsage" in source.read_text()
     data = Path("app/src/models/net.tflite").read_bytes()
-    target = Target("cortex-m3", "reference", made["tflm_revision"], "selected")
+    zephyr = PINNED_ZEPHYR.revision or PINNED_ZEPHYR.version
+    target = Target("cortex-m3", "reference", made["tflm_revision"], "selected", zephyr=zephyr)
     item = model_spec("net", data=data)
     one = ArenaMeasurement("net", data_sha256(item), target, "mps2/an385", estimate - 32, 400, 64, 200)
     Path("app/arena.json").write_bytes(dump(Measurements((one,), ())))
@@ -165,3 +198,15 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     stale = tool("generate", "-o", "app")
     assert "note: net: what was measured is stale (model or plan): estimated" in stale.out
     assert f"kGeneratedArenaSize = {estimate};" in source.read_text()
+
+
+def test_code_of_custom_operators_is_told_by_its_bytes(tmp_path: Path) -> None:
+    source, header = tmp_path / "op.cc", tmp_path / "op.h"
+    source.write_text("int a;")
+    header.write_text("int b;")
+    custom = CustomOperatorConfig("MyOp", "Register_MY_OP", "op.h", (source,))
+    seen = {code_sha256(()), code_sha256([custom])}
+    for path in (source, header):
+        path.write_text("int c;")
+        seen.add(code_sha256([custom]))
+    assert len(seen) == 4 and "" in seen
