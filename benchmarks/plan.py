@@ -6,8 +6,10 @@ Three tables, all of them without an option; seconds are of one core, and CPU ti
   60 s, beside what TFLM's greedy planner makes of them.
 - hard: N problems of each kind that are made by cutting a rectangle (capacity x time) into pieces, so that a
   packing within the capacity exists; how many are found.
-- scale: `plan` of synthetic models of 100, 1,000 and 10,000 operators, with overlaps and a search for a better order;
-  the goal is 5 s for the last, and a growth of n log n.
+- scale: the `plan` command for synthetic models of 100, 1,000 and 10,000 operators, with overlaps, and a search for a
+  better order, which branches have; the goal is 5 s for the last, and a growth of n log n.
+
+The exit code is 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -18,18 +20,16 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.builder import ModelBuilder, SubgraphBuilder  # noqa: E402
-from tflm_zephyr.kernels import get  # noqa: E402
-from tflm_zephyr.memory import plan_head  # noqa: E402
-from tflm_zephyr.model import load_model  # noqa: E402
-from tflm_zephyr.operator_order import best_order  # noqa: E402
+from benchmarks.plan_models import branches, chain, model_of  # noqa: E402
+from tflm_zephyr.cli import build_parser  # noqa: E402
+from tflm_zephyr.commands.plan import do_plan  # noqa: E402
 from tflm_zephyr.plan.check import check  # noqa: E402
 from tflm_zephyr.plan.csvio import load  # noqa: E402
 from tflm_zephyr.plan.greedy import greedy  # noqa: E402
@@ -132,42 +132,9 @@ def _divided(kind: Kind, rng: random.Random, piece: _Rectangle, more: int) -> li
     return [(start, offset, at, size), (start + at, offset, life - at, size)]
 
 
-def chain(graph: SubgraphBuilder, rng: random.Random, operators: int) -> None:
-    """One operator after the other, tensors of all sizes."""
-    last = graph.inputs[0]
-    for _ in range(operators):
-        following = graph.tensor((1, rng.randrange(16, 4096)), "int8", scale=0.5)
-        graph.op("RESHAPE", [last], [following])
-        last = following
-    graph.outputs = [last]
-
-
-def branches(graph: SubgraphBuilder, rng: random.Random, operators: int) -> None:
-    """Residual blocks, cells that join several earlier ones, and every tenth tensor needed again much later."""
-    recent, kept = [graph.inputs[0]], []
-    for number in range(operators):
-        following = graph.tensor((1, rng.randrange(16, 4096)), "int8", scale=0.5)
-        inputs = rng.sample(recent, min(len(recent), rng.randrange(1, 4)))
-        if kept and rng.random() < 0.1:
-            inputs.append(kept.pop(rng.randrange(len(kept))))
-        graph.op("CONCATENATION", inputs, [following], options={"axis": 1})
-        if number % 10 == 0:
-            kept = [*kept[-8:], following]
-        recent = [*recent[-4:], following]
-    graph.outputs = recent[-1:]
-
-
-def model_of(shape: Callable[[SubgraphBuilder, random.Random, int], None], operators: int) -> bytes:
-    """A model of many operators that plans, though it would not run: shapes are made up."""
-    model = ModelBuilder()
-    graph = model.subgraph("main")
-    graph.inputs = [graph.tensor((1, 1000), "int8", "input", scale=0.5)]
-    shape(graph, random.Random(operators), operators)
-    return model.finish()
-
-
-def problems_table() -> None:
-    """minimalloc's own problems."""
+def problems_table() -> bool:
+    """minimalloc's own problems; whether all fit in time."""
+    met = True
     files = sorted((ROOT.parent / "shared" / "allocation-problems").glob("[A-Z].*.csv"))
     print(
         f"{'problem':<8} {'buffers':>7} {'capacity':>9} {'TFLM greedy':>12} {'packed':>9} {'bound':>9} {'s':>6}  fits"
@@ -179,11 +146,13 @@ def problems_table() -> None:
         plan = pack(problem, capacity=capacity)
         seconds = time.process_time() - start
         check(plan)
-        fits = "yes" if plan.size_bytes <= capacity and seconds <= PROBLEM_GOAL_S else "NO"
+        good = plan.size_bytes <= capacity and seconds <= PROBLEM_GOAL_S
+        met, fits = met and good, "yes" if good else "NO"
         sizes = (
             f"{capacity:>9} {greedy(problem).size_bytes / capacity:>11.3f}x {plan.size_bytes:>9} {plan.proven_bytes:>9}"
         )
         print(f"{file.name[:1]:<8} {len(problem.buffers):>7} {sizes} {seconds:>6.2f}  {fits}")
+    return met
 
 
 def hard_table(count: int) -> None:
@@ -205,47 +174,60 @@ def hard_table(count: int) -> None:
         print(f"{kind.name:<18} {found:>3}/{count:<3} {row}", flush=True)
 
 
-def scale_table() -> None:
-    """Large models, from the file to the checked plan."""
-    print(f"{'model':<10} {'operators':>9} {'read s':>7} {'plan s':>7} {'ratio':>6} {'n log n':>8}  gap in bytes")
+def scale_table() -> bool:
+    """Large models through the `plan` command, from the file to what is printed; whether the goal is met."""
+    print(
+        f"{'model':<10} {'operators':>9} {'plan s':>7} {'ratio':>6} {'n log n':>8} {'overlaps':>9}  order  gap in bytes"
+    )
+    met = True
     for shape in (chain, branches):
         before = 0.0
         for operators in OPERATORS:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.tflite"
                 path.write_bytes(model_of(shape, operators))
-                start = time.process_time()
-                model = load_model(path)
-            read = time.process_time() - start
-            start = time.process_time()
-            kernels = get("reference")
-            best_order(model, kernels, overlap=True)
-            head = plan_head(model, kernels, overlap=[kernels])
-            check(head.plan, why_unsafe=head.why_unsafe)
-            seconds = time.process_time() - start
+                seconds, found = planned(path)
             ratio = f"{seconds / before:6.1f}" if before else " " * 6
             growth = 10 * math.log(operators) / math.log(operators / 10)
-            row = f"{read:>7.2f} {seconds:>7.2f} {ratio} {growth:>8.1f}  {head.head_bytes - head.lower_bound_bytes}"
-            print(f"{shape.__name__:<10} {operators:>9} {row}")
+            order = "model" if found["order"] is None else "other"
+            gap = found["head_bytes"] - found["lower_bound_bytes"]
+            print(
+                f"{shape.__name__:<10} {operators:>9} {seconds:>7.2f} {ratio} {growth:>8.1f} {found['overlapping']:>9}"
+                f"  {order}  {gap}",
+                flush=True,
+            )
             before = seconds
-        print(f"{'':<10} {'goal':>9} {'':>7} {MODEL_GOAL_S:>7.2f}   {'met' if before <= MODEL_GOAL_S else 'NOT MET'}")
+        met = met and before <= MODEL_GOAL_S
+        print(f"{'':<10} {'goal':>9} {MODEL_GOAL_S:>7.2f}   {'met' if before <= MODEL_GOAL_S else 'NOT MET'}")
+    return met
 
 
-def main() -> None:
-    """Print the tables asked for, or all."""
+def planned(path: Path) -> tuple[float, dict[str, Any]]:
+    """CPU seconds of `tflm-zephyr plan` for a model in this process, and what --json prints."""
+    args = build_parser("plan").parse_args(["plan", str(path), "--json"])
+    start = time.process_time()
+    done = do_plan(args, lambda line: None)
+    seconds = time.process_time() - start
+    return seconds, cast("dict[str, Any]", done.json)
+
+
+def main() -> int:
+    """Print the tables asked for, or all; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--problems", action="store_true")
     parser.add_argument("--hard", type=int, metavar="N")
     parser.add_argument("--scale", action="store_true")
     args = parser.parse_args()
     everything = not (args.problems or args.hard or args.scale)
+    met = True
     if args.problems or everything:
-        problems_table()
+        met = problems_table() and met
     if args.scale or everything:
-        scale_table()
+        met = scale_table() and met
     if args.hard or everything:
         hard_table(args.hard or 10)
+    return 0 if met else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

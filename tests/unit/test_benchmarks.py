@@ -7,6 +7,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,8 @@ from benchmarks import arena
 from benchmarks.build import HITS, counted, with_new_weights
 from benchmarks.common import DIGITS, HELLO_WORLD, against, environment, equals_reference, model_in_source
 from benchmarks.footprint import instructions
+from benchmarks.plan import planned
+from benchmarks.plan_models import Layers, branches, chain, model_of
 from tests.unit.small_models import unary
 from tflm_zephyr.errors import BuildError, DeviceError, ModelError
 from tflm_zephyr.model import parse_model
@@ -118,3 +121,13 @@ def test_a_missed_goal_is_the_exit_code(
     monkeypatch.setattr(arena, "measured_rows", lambda bench, files, library: [row])
     monkeypatch.setattr(arena, "shown", lambda row, library: "")
     assert arena.main() == code
+
+
+@pytest.mark.parametrize(("shape", "other"), [(chain, False), (branches, True)])
+def test_the_models_that_are_planned_have_overlaps_and_orders(
+    tmp_path: Path, shape: Callable[[Layers, Random, int], None], other: bool
+) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(model_of(shape, 100))
+    _, found = planned(path)
+    assert found["overlapping"] and (found["order"] is not None) == other
