@@ -18,7 +18,7 @@ def add_infer(commands: Commands) -> None:
     _feed(parser)
     parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .json, .csv or .npz as well")
-    parser.add_argument("--force", action="store_true", help="replace the output file, keeping the old one as .orig")
+    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
 def add_verify(commands: Commands) -> None:
@@ -31,7 +31,7 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the first of them (default: 0)")
     parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
     parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
-    parser.add_argument("--force", action="store_true", help="replace the .npz, keeping the old one as .orig")
+    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
 def add_evaluate(commands: Commands) -> None:
@@ -46,6 +46,7 @@ def add_evaluate(commands: Commands) -> None:
         "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
     )
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
+    parser.add_argument("--force", action="store_true", help="replace a recording, keeping the old one as .orig")
 
 
 def add_profile(commands: Commands) -> None:

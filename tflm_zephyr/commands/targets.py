@@ -31,6 +31,7 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
         host_model=args.host,
         model=args.model or "",
         record=args.record,
+        force=args.force,
         reply_timeout_s=args.reply_timeout,
         run_timeout_s=args.timeout,
     )

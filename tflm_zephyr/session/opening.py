@@ -65,7 +65,7 @@ def open_session(target: Target, *, on_text: OnText | None = None, on_build: OnT
     route = _route(target, on_build)
     link = route.link
     if target.record is not None:
-        link = RecordingLink(link, target.record, route.instructions_per_tick)
+        link = RecordingLink(link, target.record, route.instructions_per_tick, force=target.force)
     session = DeviceSession(
         link,
         model=target.model,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tflm_zephyr.app_files import write_new
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import Link, LinkEndedError
 from tflm_zephyr.run.result import Where
@@ -25,19 +27,21 @@ _Key = tuple[int, int, bytes]  # kind, sequence, payload
 class RecordingLink:
     """`link`, whose bytes are written to `path` as they go by."""
 
-    def __init__(self, link: Link, path: Path, instructions_per_tick: int | None) -> None:
-        """Writes nothing before `open`."""
+    def __init__(self, link: Link, path: Path, instructions_per_tick: int | None, *, force: bool = False) -> None:
+        """Writes nothing before `open`. `force`: what is at `path` is kept as .orig, else refused."""
         self.name, self.where = link.name, link.where
-        self._link, self._path, self._per_tick = link, path, instructions_per_tick
+        self._link, self._path, self._per_tick, self._force = link, path, instructions_per_tick, force
         self._file: IO[str] | None = None
 
     def open(self) -> None:
-        """See Link; a recording that is there already is replaced. Opened again, it goes on."""
+        """See Link. Opened again, the recording goes on. Raises AppError for a file that is not replaced."""
         if self._file is None:
+            if self._path.is_file() or not self._path.exists():  # no device
+                write_new(self._path, b"", force=self._force)
             try:
                 self._file = self._path.open("w", encoding="utf-8")
             except OSError as err:
-                raise DeviceError(f"cannot write ({err.strerror})", where=str(self._path)) from err
+                raise self._unwritable(err) from err
             head = {"recording": _VERSION, "link": self.name, "where": self.where}
             self._put({**head, "instructions_per_tick": self._per_tick})
         self._link.open()
@@ -46,13 +50,19 @@ class RecordingLink:
         """See Link."""
         self._link.close()
         if self._file is not None:
-            self._file.flush()
+            try:
+                self._file.flush()
+            except OSError as err:
+                raise self._unwritable(err) from err
 
     def end(self) -> None:
-        """The recording is whole."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """The recording is whole. Raises DeviceError when it cannot be."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as err:
+                raise self._unwritable(err) from err
 
     def read(self, timeout_s: float) -> bytes:
         """See Link."""
@@ -67,8 +77,19 @@ class RecordingLink:
         self._link.write(data)
 
     def _put(self, entry: dict[str, Any]) -> None:
-        assert self._file is not None
-        self._file.write(json.dumps(entry) + "\n")
+        if self._file is not None:
+            try:
+                self._file.write(json.dumps(entry) + "\n")
+            except OSError as err:
+                raise self._unwritable(err) from err
+
+    def _unwritable(self, err: OSError) -> DeviceError:
+        """The error, told once: the rest is not recorded."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
+        return DeviceError(f"cannot write ({err.strerror or err})", where=str(self._path))
 
 
 class ReplayLink:

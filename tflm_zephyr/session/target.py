@@ -23,7 +23,8 @@ class Target:
     - `host_model`: a .tflite file, run by TFLM on this host (PyPI's tflite-micro).
 
     `model` selects one of several models. `expect` maps names of models to SHA-256: another model there is an error
-    (with `app`, its manifest is used). `record`: write all bytes of both ways there. `reply_timeout_s`: silence after
+    (with `app`, its manifest is used). `record`: write all bytes of both ways there; with `force`
+    also where a file is, which is kept as .orig. `reply_timeout_s`: silence after
     which a request that the device answers at once has failed; `run_timeout_s`: the same for a whole invocation.
     """
 
@@ -40,6 +41,7 @@ class Target:
     model: str = ""
     expect: Mapping[str, str] = field(default_factory=dict)
     record: Path | None = None
+    force: bool = False
     icount: bool = True
     workspace: Path | None = None
     reply_timeout_s: float = 10.0

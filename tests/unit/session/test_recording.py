@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.link.toy import BYTES, ToyLink, expected
 from tests.fakes.link.wire import HarmedLink, Noise
-from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.errors import DeviceError, ToolError
 from tflm_zephyr.session.device_session import DeviceSession
 from tflm_zephyr.session.opening import open_session
 from tflm_zephyr.session.recording import RecordingLink
@@ -66,3 +66,24 @@ def test_what_is_no_recording_is_told(tmp_path: Path, text: str, said: str) -> N
 def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match=r"none.jsonl: No such file or directory"):
         open_session(Target(recording=tmp_path / "none.jsonl"))
+
+
+def test_a_recording_replaces_a_file_only_when_told_and_keeps_it(program: Path, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("mine")
+    with pytest.raises(ToolError, match=r"session\.jsonl: is there already and differs\. .*--force"):
+        DeviceSession(RecordingLink(ToyLink(program), path, None), model="toy").open()
+    assert path.read_text() == "mine"
+    with DeviceSession(RecordingLink(ToyLink(program), path, None, force=True), model="toy") as session:
+        session.open()
+    assert path.read_text().startswith('{"recording": 1') and (tmp_path / "session.jsonl.orig").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_disk_that_is_full_is_told(program: Path) -> None:
+    session = DeviceSession(RecordingLink(ToyLink(program), Path("/dev/full"), None), model="toy")
+    with pytest.raises(DeviceError, match=r"^/dev/full: cannot write \(No space left on device\)"), session:
+        session.open()
+        for _ in range(3):
+            session.invoke([IMAGES[0]])
+    session.close()
