@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, cast, get_args
 
 from tflm_zephyr.app_files import write_new
 from tflm_zephyr.errors import DeviceError
@@ -103,12 +103,14 @@ class ReplayLink:
             head, *entries = [json.loads(line) for line in lines]
             if head["recording"] != _VERSION:
                 raise ValueError(f"version {head['recording']}, not {_VERSION}")
+            if head["where"] not in get_args(Where):
+                raise ValueError(f"recorded at {head['where']!r}")
             self.where: Where = cast(Where, head["where"])
-            self.instructions_per_tick: int | None = head["instructions_per_tick"]
+            self.instructions_per_tick = _per_tick(head["instructions_per_tick"])
             self._sessions = _sessions(entries)
         except OSError as err:
             raise DeviceError(err.strerror or str(err), where=self.name) from err
-        except (ValueError, KeyError, TypeError) as err:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
             raise DeviceError(f"not a whole recording ({err})", where=self.name, hint="Record it again") from err
         self._at = -1
         self._decoder = frames.Decoder()
@@ -149,6 +151,12 @@ class ReplayLink:
         text, answer = found
         again = Message(answer.kind, answer.status, answer.seq, request.session, answer.payload)
         return text + frames.encode(again.to_bytes())
+
+
+def _per_tick(raw: object) -> int | None:
+    if raw is not None and (type(raw) is not int or raw <= 0):
+        raise ValueError(f"{raw!r} instructions per tick")
+    return raw
 
 
 def _sessions(entries: Iterable[dict[str, str]]) -> list[dict[_Key, tuple[bytes, Message]]]:

@@ -17,6 +17,7 @@ from tflm_zephyr.session.opening import open_session
 from tflm_zephyr.session.recording import RecordingLink
 from tflm_zephyr.session.target import Target
 
+HEAD = json.dumps({"recording": 1, "link": "x", "where": "qemu", "instructions_per_tick": 40})
 IMAGES = [random.Random(seed).randbytes(BYTES) for seed in range(3)]
 
 
@@ -53,7 +54,12 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
         ("{", "not a whole recording"),
         ('{"recording": 2, "where": "qemu"}', "version 2, not 1"),
         ("[]", "not a whole recording"),
-        (json.dumps({"recording": 1, "link": "x", "where": "qemu", "instructions_per_tick": 40}), "the recording"),
+        *((f"{HEAD}\n{line}", "not a whole recording") for line in ("[]", '"a"', "5", '{"to": 5}', '{"x": "00"}')),
+        ("[" * 200_000, "not a whole recording"),
+        (HEAD.replace("qemu", "moon"), "not a whole recording .recorded at 'moon'"),
+        (HEAD.replace("40", "-1"), "not a whole recording .-1 instructions per tick"),
+        (HEAD.replace("40", '"40"'), "not a whole recording .'40' instructions per tick"),
+        (HEAD, "the recording"),
     ],
 )
 def test_what_is_no_recording_is_told(tmp_path: Path, text: str, said: str) -> None:
