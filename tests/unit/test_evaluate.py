@@ -170,6 +170,12 @@ def test_what_comes_is_each_sample_once() -> None:
         (lambda raw: raw["results"].update({"1": ["00", 1]}), "do not fit the model"),
         (lambda raw: raw["results"].update({"1": ["zz", 1]}), "holds no results"),
         (lambda raw: raw["results"].update({"1": 5}), "holds no results"),
+        (
+            lambda raw: raw["results"].update({"1": ["00" * 8, float("inf")]}),
+            "holds no results to go on from .inf ticks",
+        ),
+        (lambda raw: raw["results"].update({"1": ["00" * 8, -5]}), "holds no results to go on from .-5 ticks"),
+        (lambda raw: raw["results"].update({"1": ["00" * 8, 1.7]}), "holds no results to go on from .1.7 ticks"),
         (lambda raw: raw.pop("version"), "holds no results"),
         (lambda raw: raw.clear(), "holds no results"),
     ],

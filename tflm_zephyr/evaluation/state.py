@@ -47,7 +47,7 @@ def load(path: Path, key: str, count: int, output_bytes: int) -> dict[int, Resul
     """The results in `path`, none when there is no such file. Raises ToolError when they are of something else."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        found = {int(index): Result(bytes.fromhex(output), int(ticks)) for index, (output, ticks) in _items(raw)}
+        found = {int(index): Result(bytes.fromhex(output), _ticks(ticks)) for index, (output, ticks) in _items(raw)}
         whole = raw["version"] == _VERSION and isinstance(raw["key"], str) and raw["count"] >= 0
     except FileNotFoundError:
         return {}
@@ -66,6 +66,12 @@ def load(path: Path, key: str, count: int, output_bytes: int) -> dict[int, Resul
 
 def _items(raw: Mapping[str, Mapping[str, tuple[str, int]]]) -> list[tuple[str, tuple[str, int]]]:
     return list(raw["results"].items())
+
+
+def _ticks(raw: object) -> int:
+    if type(raw) is not int or raw < 0:
+        raise ValueError(f"{raw!r} ticks")
+    return raw
 
 
 def save(path: Path, key: str, count: int, results: Mapping[int, Result]) -> None:
