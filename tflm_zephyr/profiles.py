@@ -113,7 +113,7 @@ def load(path: Path) -> Measured:
             raise ValueError("of another version")
         raw.pop("changes", None)
         costs = tuple(_loaded(entry) for entry in raw.pop("operators"))
-        return Measured(**{**raw, "operators": costs, "total": _loaded(raw.pop("total"))})
+        return _typed(Measured(**{**raw, "operators": costs, "total": _loaded(raw.pop("total"))}))
     except OSError as err:
         raise ToolError((err.strerror or str(err)).lower(), where=str(path)) from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
@@ -126,9 +126,23 @@ def load(path: Path) -> Measured:
 
 def _loaded(raw: dict[str, Any]) -> Cost:
     cost = Cost(**raw)
-    if not all(isinstance(value, int) and value >= 0 for value in (cost.least, cost.median, cost.most)):
+    if not isinstance(cost.name, str):
+        raise ValueError("an operator has no name")
+    if not all(type(value) is int and value >= 0 for value in (cost.least, cost.median, cost.most)):
         raise ValueError(f"{cost.name} has no whole numbers")
     return cost
+
+
+def _typed(found: Measured) -> Measured:
+    """`found`, whose values are of the types that they are said to be."""
+    for name in ("model", "sha256", "board", "kernels", "unit"):
+        if not isinstance(getattr(found, name), str):
+            raise ValueError(f"{name} is no text")
+    for name in ("hz", "resolution", "runs"):
+        value = getattr(found, name)
+        if type(value) is not int or value <= 0:
+            raise ValueError(f"{name} is no whole number above 0")
+    return found
 
 
 def compare(found: Measured, baseline: Measured, where: str, max_regression: float) -> tuple[Change, ...]:

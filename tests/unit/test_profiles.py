@@ -114,6 +114,9 @@ def test_a_profile_reads_back_and_others_do_not(tmp_path: Path) -> None:
     good = profiles.as_json(measured())
     bad: list[Any] = [[], {}, {**good, "version": 2}, {**good, "operators": 3}, {**good, "more": 1}, 7, None]
     bad.append({**good, "total": {"name": "t", "least": 1, "median": "2", "most": 3}})
+    bad.append({**good, "total": {"name": 5, "least": 1, "median": 2, "most": 3}})
+    bad += [{**good, name: 5} for name in ("model", "sha256", "board", "kernels", "unit")]
+    bad += [{**good, name: value} for name in ("hz", "resolution", "runs") for value in ("1", 0, True, 1.5, None)]
     for raw in bad:
         path.write_text(json.dumps(raw))
         with pytest.raises(ToolError, match=r"p\.json: is no profile \("):
