@@ -7,6 +7,7 @@ integers, or the values that the output should have as floats. A .npy holds `x` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -83,10 +84,15 @@ def load_dataset(path: Path, labels: Path | None = None) -> Dataset:
 
 def dataset_of(arrays: Mapping[str, numpy.ndarray], where: str) -> Dataset:
     """The data set in arrays x (or x0, x1, ...) and y. Raises ToolError as `load_dataset`."""
-    if "x" in arrays:
-        inputs = [arrays["x"]]
-    else:
-        inputs = [arrays[name] for name in (f"x{i}" for i in range(len(arrays))) if name in arrays]
+    names = ["x"] if "x" in arrays else [f"x{i}" for i in range(sum(map(_is_input, arrays)))]
+    unused = sorted(name for name in arrays if _is_input(name) and name not in names)
+    if unused:
+        raise ToolError(
+            f"has the array {unused[0]}, which is none of {', '.join(names)}",
+            where=where,
+            hint="Name one input x, several x0, x1, ...",
+        )
+    inputs = [arrays[name] for name in names]
     if not inputs:
         found = ", ".join(arrays) or "nothing"
         raise ToolError(f"has no array x (found: {found})", where=where, hint="Save it with x= and y=")
@@ -97,6 +103,10 @@ def dataset_of(arrays: Mapping[str, numpy.ndarray], where: str) -> Dataset:
     if len(set(lengths)) > 1:
         raise ToolError(f"x and y differ in length: {', '.join(map(str, lengths))}", where=where)
     return Dataset(where, tuple(inputs), y)
+
+
+def _is_input(name: str) -> bool:
+    return re.fullmatch(r"x\d*", name) is not None
 
 
 def quantise(
@@ -125,11 +135,16 @@ def quantise(
     return tuple(zip(*columns, strict=True))
 
 
+def suits(shape: Sequence[int], tensor: TensorLike) -> bool:
+    """Whether an array of `shape` is one sample of `tensor`: its own shape, ones aside, or flat."""
+    squeezed = [n for n in shape if n != 1]
+    flat_or_same = len(squeezed) <= 1 or squeezed == [n for n in tensor.shape if n != 1]
+    return prod(shape) == prod(tensor.shape) and flat_or_same
+
+
 def _rows(array: numpy.ndarray, tensor: TensorLike, where: str) -> numpy.ndarray:
-    row, wanted = array.shape[1:], prod(tensor.shape)
-    squeezed = [n for n in row if n != 1]
-    if prod(row) == wanted and (len(squeezed) <= 1 or squeezed == [n for n in tensor.shape if n != 1]):
-        return array.reshape(len(array), wanted)
+    if suits(array.shape[1:], tensor):
+        return array.reshape(len(array), prod(tensor.shape))
     expected = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
     raise ToolError(
         f"has shape {_text(array.shape)}, the model's input {tensor.name} takes {_text(('N', *expected))}",

@@ -69,12 +69,15 @@ class Runner:
 def _bytes(tensor: TensorInfo, value: numpy.ndarray) -> bytes:
     from math import prod
 
+    from tflm_zephyr.dataset import suits
     from tflm_zephyr.errors import ToolError
     from tflm_zephyr.tensor_values import elements
 
     where = f"input {tensor.name}"
     if value.size != prod(tensor.shape):
         raise ToolError(f"has {value.size} values, the model takes {prod(tensor.shape)}", where=where)
+    if not suits(value.shape, tensor):
+        raise ToolError(f"has shape {value.shape}, the model takes {tuple(tensor.shape)}", where=where)
     return elements(value, tensor, where).tobytes()
 
 

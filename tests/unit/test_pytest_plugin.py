@@ -123,6 +123,8 @@ def test_inputs_that_do_not_suit(pytester: pytest.Pytester, opened: Opened) -> N
         def test_it(tflm):
             with pytest.raises(ToolError, match="input x: has 3 values, the model takes 4"):
                 tflm([1.0, 2.0, 3.0])
+            with pytest.raises(ToolError, match=r"input x: has shape \\(2, 2\\), the model takes \\(1, 4\\)"):
+                tflm([[1.0, 2.0], [3.0, 4.0]])
             with pytest.raises(TypeError, match="takes 1 inputs, 2 were given"):
                 tflm([1.0], [2.0])
             with pytest.raises(ToolError, match="already quantised"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tflm_zephyr.dataset import dataset_of, quantise
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.feed.audio import audio_samples
-from tflm_zephyr.feed.image import image_sample
+from tflm_zephyr.feed.image import image_sample, is_image
 from tflm_zephyr.feed.sample import STDIN, FeedOptions, Sample, one_input
 from tflm_zephyr.feed.table import table_samples
 from tflm_zephyr.npfile import LIMIT_BYTES, parse_npy, parse_npz
@@ -72,7 +72,10 @@ def _content(source: str) -> bytes:
 def _kind(data: bytes, source: str) -> str:
     if source.lower().endswith(".bin"):
         return "bin"
-    return next((kind for magic, kind in _MAGICS if data.startswith(magic)), "csv")
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image"
+    known = next((kind for magic, kind in _MAGICS if data.startswith(magic)), "")
+    return known or ("image" if is_image(data) else "csv")
 
 
 def _array_samples(
@@ -81,7 +84,7 @@ def _array_samples(
     names = ("x",) if "x" in arrays else tuple(f"x{i}" for i in range(len(tensors)))
     one = all(key in arrays and _is_one(arrays[key], tensor) for key, tensor in zip(names, tensors, strict=False))
     if one and len(names) == len(tensors):
-        arrays = {key: arrays[key][None] for key in names}
+        arrays = {**arrays, **{key: arrays[key][None] for key in names}}
     dataset = dataset_of({key: array for key, array in arrays.items() if key != "y"}, name)
     rows = quantise(tensors, dataset, raw=raw)
     return [Sample(name if len(rows) == 1 else f"{name}[{k}]", row) for k, row in enumerate(rows)]

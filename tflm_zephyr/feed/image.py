@@ -23,6 +23,23 @@ _NAMES = {"L": "greyscale", "RGB": "RGB", "RGBA": "RGBA"}
 _MANY_LEVELS, _MOSTLY_PLAIN, _FEW_LEAPS = 64, 0.25, 16
 
 
+def is_image(data: bytes) -> bool:
+    """Whether Pillow, where it is installed, takes `data` for an image, by its first bytes."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Image.open(io.BytesIO(data)).close()
+    except UnidentifiedImageError:
+        return False
+    except Exception:  # one of its readers knows it, and finds it damaged or too large: reading it tells
+        return True
+    return True
+
+
 def image_sample(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> Sample:
     """The image in `data` (PNG, BMP, whatever Pillow reads) for the input `tensor`.
 

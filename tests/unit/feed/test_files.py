@@ -54,6 +54,24 @@ def test_several_inputs(tmp_path: Path) -> None:
     assert len(read_samples(str(tmp_path / "e.npz"), [QUANTISED, WHOLE], FeedOptions())) == 3
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("x0", "x2"), "has the array x2, which is none of x0, x1"),
+        (("x", "x1"), "has the array x1, which is none of x"),
+        (("x1",), "has the array x1, which is none of x0"),
+        (("x0", "x1"), "holds arrays for 2 inputs, the model has 1"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(1, 2, 3), (4, 2, 3)])
+def test_an_array_that_no_input_takes_is_told(
+    tmp_path: Path, shape: tuple[int, ...], names: tuple[str, ...], said: str
+) -> None:
+    np.savez(tmp_path / "d.npz", **{name: np.zeros(shape, np.int8) for name in names})
+    with pytest.raises(ToolError, match=said):
+        read(tmp_path / "d.npz")
+
+
 def test_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\ufeffa,b,c,d,e,f\n# a remark\n0, 0.5, 1;1.5;2 2.5\n\n-1,-1,-1,-1,-1,1e3,\n")
@@ -86,6 +104,14 @@ def test_elements_that_do_not_suit() -> None:
     for text in ("1 2 3 4 5 128", "1 2 3 4 5 0.5", "1 2 3 4 5 99999999999999999999"):
         with pytest.raises(ToolError, match=r"^t\.csv, line 1: "):
             table_samples(text.encode(), "t.csv", [QUANTISED], raw=True)
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "GIF", "WEBP", "PPM"])
+def test_whatever_pillow_reads_is_an_image(tmp_path: Path, kind: str) -> None:
+    image = pytest.importorskip("PIL.Image").new("L", (3, 2), 255)
+    image.save(tmp_path / "picture", kind, **({"lossless": True} if kind == "WEBP" else {}))
+    grey = TensorForm("x", "int8", (1, 2, 3, 1), 1 / 255, -128)
+    assert read(tmp_path / "picture", grey) == [[127] * 6]
 
 
 def test_plain_bytes(tmp_path: Path) -> None:
