@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.graph import Graph, analyse
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.kernels.overlap import overlaps, rules_of
+from tflm_zephyr.kernels.overlap import overlaps, rules_of, untried
 from tflm_zephyr.model import Model, parse_model
 from tflm_zephyr.model_write import with_operator_order
 from tflm_zephyr.plan.problem import most_saved
@@ -128,7 +128,9 @@ class _Costs:
         for k in range(len(main.operators)):
             for tensor in {*self.reads[k], *self.writes[k]}:
                 self.users.setdefault(tensor, []).append(k)
-        self.pairs = self._pairs(graph.model, library) if overlap else [() for _ in main.operators]
+        self.pairs = (
+            self._pairs(graph.model, library) if overlap and not untried(library) else [() for _ in main.operators]
+        )
         self.alive, self.in_file_order = self._in_file_order(self._planned(main.inputs))
 
     def _planned(self, tensors: Iterable[int]) -> tuple[int, ...]:

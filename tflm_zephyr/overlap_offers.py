@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.graph import Graph, Lifespan
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.kernels.overlap import TensorOverlap, overlaps, rules_of
+from tflm_zephyr.kernels.overlap import TensorOverlap, overlaps, rules_of, untried
 from tflm_zephyr.kernels.overlap_rules import Rule
 from tflm_zephyr.model import Operator, Subgraph
 from tflm_zephyr.plan.problem import Overlap
@@ -24,7 +24,7 @@ def offered_overlaps(
     lifespans: Sequence[Lifespan],
     kept: Collection[int] = (),
 ) -> tuple[Overlap, ...]:
-    """The overlaps of the problem's buffers, none without libraries.
+    """The overlaps of the problem's buffers, none without libraries or with one whose rules are untried.
 
     An operator's output may lie over its input where all libraries allow it, and the input is dead afterwards: the
     operator is the last to use it, and it is neither an output of its subgraph nor `kept` (of the main one). A
@@ -36,7 +36,7 @@ def offered_overlaps(
     rules = [rules_of(library) for library in libraries]
     times = Counter(scope for scope in graph.scopes if scope is not None)
     for scope, opener in enumerate(graph.scopes):
-        if opener is None or times[opener] != 1 or not libraries:
+        if opener is None or times[opener] != 1 or not libraries or any(map(untried, libraries)):
             continue
         subgraph = graph.model.subgraphs[opener[0]]
         operator = subgraph.operators[opener[1]]

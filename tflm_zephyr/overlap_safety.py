@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels.overlap import untried
 from tflm_zephyr.kernels.overlap_check import why_unsafe
 from tflm_zephyr.model import Model, Subgraph
 
@@ -48,6 +49,8 @@ class OverlapSafety:
         if not self._libraries:
             return "overlap is off, or allowed for other kernels alone"
         for library in self._libraries:
+            if untried(library):
+                return "no overlap has been tried with CMSIS-NN on Helium"
             reason = why_unsafe(library, self._model, subgraph, operator, given[1], taken[1], distance)
             if reason is not None:
                 return f"{reason}, with the {library.name} kernels"

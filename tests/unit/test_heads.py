@@ -102,7 +102,7 @@ def test_stock_models_under_both_libraries(shared_model: Path) -> None:
 
 
 def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
-    """person_detect's 1x1 convolutions: CMSIS-NN allows no overlap there, Helium and the reference do."""
+    """person_detect's 1x1 convolutions: CMSIS-NN allows no overlap there, the reference does."""
     model = load_model(shared / "models" / "person_detect.tflite")
     plain = needs(model, [get("reference")])[0].arena.bytes
     alone = needs(model, [get("reference")], overlap=True)
@@ -110,13 +110,23 @@ def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
     both = needs(model, [get("reference"), get("cmsis_nn", dsp=True)], overlap=True)
     assert [need.head.overlapping for need in both] == [0, 0]
     assert max(need.head.head_bytes for need in both) == 55_296
-    helium = needs(model, [get("cmsis_nn", mve=True)], overlap=True)[0]
-    offsets = helium.head.offsets
-    assert offsets is not None and helium.head.overlapping
+    offsets = alone[0].head.offsets
+    assert offsets is not None
     given = parse_model(with_offline_plan(model, offsets))
-    assert given_plan(given, get("cmsis_nn", mve=True)) is not None
+    assert given_plan(given, get("reference")) is not None
     with pytest.raises(PlanError, match=r"overlap: operator .*, with the cmsis_nn kernels"):
         given_plan(given, get("cmsis_nn", dsp=True))
+
+
+def test_no_overlap_on_helium() -> None:
+    """Its functions' loops were read, but no plan was run with them."""
+    model, helium = parse_model(chain(3, 4096)), get("cmsis_nn", dsp=True, mve=True)
+    assert needs(model, [get("cmsis_nn", dsp=True)], overlap=True)[0].head.overlapping
+    for libraries in ([helium], [get("cmsis_nn"), helium]):
+        assert [need.head.overlapping for need in needs(model, libraries, overlap=True)] == [0] * len(libraries)
+    given = parse_model(with_offline_plan(model, [0, 0, 0, 0]))
+    with pytest.raises(PlanError, match="overlap: no overlap has been tried with CMSIS-NN on Helium"):
+        given_plan(given, helium)
 
 
 def test_an_overlap_that_no_library_knows_is_none() -> None:

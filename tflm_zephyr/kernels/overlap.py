@@ -19,7 +19,7 @@ from tflm_zephyr.kernels.overlap_rules import Overlap, Rule
 from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor, TensorType
 from tflm_zephyr.operator_types import PINNED_REVISION
 
-__all__ = ["CMSIS_NN_REVISION", "Overlap", "TensorOverlap", "other_kernels", "overlaps", "rules_of"]
+__all__ = ["CMSIS_NN_REVISION", "Overlap", "TensorOverlap", "other_kernels", "overlaps", "rules_of", "untried"]
 
 CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
 """The pin of Zephyr 4.1, whose loops were read; TFLM's are those of PINNED_REVISION."""
@@ -70,6 +70,11 @@ def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
     elif library.name == "reference":
         rules = overlap_reference.table()
     return {key: rule for key, rule in rules.items() if library.knows(key)}
+
+
+def untried(library: KernelLibrary) -> bool:
+    """Whether its rules were read in the code, but no plan that uses them was run: those for Helium."""
+    return library.name == "cmsis_nn" and library.core.mve
 
 
 def overlaps(
