@@ -44,3 +44,7 @@ class BuildError(ToolError):
 
 class DeviceError(ToolError):
     """The device, the emulator or the port did not do what was asked."""
+
+
+class ModelFailedError(DeviceError):
+    """The model itself fails on a device that is well: with these inputs it would on any other."""

@@ -18,7 +18,7 @@ from tests.fakes.session import FakeSession
 from tests.unit.conftest import Tool
 from tests.unit.small_models import dense
 from tflm_zephyr.commands import targets
-from tflm_zephyr.errors import DeviceError, ToolError
+from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.evaluation import run as evaluation_run
 from tflm_zephyr.evaluation import state
 from tflm_zephyr.evaluation.pool import Finished, Lost, Pool
@@ -136,6 +136,21 @@ def test_it_is_kept_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     run(Bench(), 1, kept, on_sample=look)
     assert counts == list(range(COUNT))
+
+
+def test_a_sample_that_the_model_fails_on_is_not_handed_from_device_to_device(tmp_path: Path) -> None:
+    class Failing(Slow):
+        def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
+            if inputs[0][0] == 4:
+                failed.append(1)
+                raise ModelFailedError("Invoke failed", where=self.hello.link)
+            return super().invoke(inputs)
+
+    failed: list[int] = []
+    said = r"^sample 4, QEMU mps2-an385: Invoke failed\. .* samples are done"
+    with pytest.raises(ModelFailedError, match=said), Pool([Failing] * 3) as pool:
+        run_all(pool, pool.hello(), INPUTS, tmp_path / "kept.json")
+    assert failed == [1]
 
 
 def test_sessions_that_do_not_open_or_are_not_alike() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tflm_zephyr.errors import DeviceError, ToolError
+from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.evaluation.state import Result
 from tflm_zephyr.session.interface import Hello, Session
 
@@ -99,7 +99,7 @@ class Pool:
     def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Finished | Lost]:
         """Each sample's result as it comes, by the number given with it; and sessions that were lost on the way.
 
-        Raises the last session's error when none is left.
+        Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on.
         """
         for sample in samples:
             self._todo.put(sample)
@@ -132,6 +132,8 @@ class Pool:
                 self._said.put(_Opened(session.hello))
                 self._start.wait()
                 self._serve(session)
+        except ModelFailedError as error:
+            self._said.put(error)
         except ToolError as error:
             self._said.put(Lost(error))
         except BaseException as error:  # a bug, shown in the thread that asked
@@ -146,6 +148,9 @@ class Pool:
             try:
                 session.reset()
                 done = session.invoke(sample[1])
+            except ModelFailedError as error:  # it would on every other device, one after the other
+                where = f"sample {sample[0]}, {error.where}"
+                raise ModelFailedError(error.what, where=where, hint=error.hint) from error
             except BaseException:
                 self._todo.put(sample)
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.errors import DeviceError, ModelFailedError
 from tflm_zephyr.run.status import sentence
 from tflm_zephyr.session import messages
 from tflm_zephyr.session.channel import MalformedError, RefusedError
@@ -27,7 +27,7 @@ def malformed(err: MalformedError, where: str) -> DeviceError:
 
 
 def refused(err: RefusedError, where: str) -> DeviceError:
-    """The device's reason."""
+    """The device's reason; ModelFailedError when it is the model's."""
     if err.status == Status.NO_VERSION:
         return DeviceError(
             f"the app speaks version {err.detail} of the link's protocol, this tool version {messages.VERSION}",
@@ -36,7 +36,7 @@ def refused(err: RefusedError, where: str) -> DeviceError:
         )
     if err.status == Status.MODEL:
         stage = messages.STAGES[err.stage] if err.stage < len(messages.STAGES) else "invoke"
-        return DeviceError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
+        return ModelFailedError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
     named = {kind.value: kind.name.lower() for kind in Kind}.get(err.kind, str(err.kind))
     why = {
         Status.UNKNOWN: "does not know it",
