@@ -2,7 +2,8 @@
 """minimalloc's CSV files: problems in, problems with an offset column out.
 
 Format: https://github.com/google/minimalloc, README and src/converter.cc: a header line with the columns
-id, lower, upper (half-open), size in any order; `offset` (a fixed place) and further columns are optional.
+id, lower, upper (half-open), size in any order; `offset` and further columns are optional. An `alignment` other than
+1 and `gaps` in a buffer's life are refused, as they would change the problem; other columns are of no account.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LONGEST_NUMBER = 18
 def load(path: Path) -> Problem:
     """`read_problem` from a file; PlanError when it cannot be read."""
     try:
-        return read_problem(path.read_text(encoding="utf-8"), name=str(path))
+        return read_problem(path.read_text(encoding="utf-8-sig"), name=str(path))
     except FileNotFoundError:
         raise PlanError("no such file", where=str(path), hint="Give the path of a CSV file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -69,6 +70,9 @@ def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | Non
     if missing:
         what = f"the header has no column {', '.join(missing)}"
         raise PlanError(what, where=f"{name}, line 1", hint="Expected id,lower,upper,size.")
+    twice = sorted({column for column in header if header.count(column) > 1})
+    if twice:
+        raise PlanError(f"the header has the column {twice[0]} more than once", where=f"{name}, line 1")
     buffers, offsets, seen = [], [], set()
     for line, cells in rows[1:]:
         where = f"{name}, line {line}"
@@ -78,6 +82,10 @@ def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | Non
         if row["id"] in seen:
             raise PlanError(f"the id {row['id']} is there twice", where=where)
         seen.add(row["id"])
+        if row.get("gaps") or row.get("alignment", "") not in ("", "1"):
+            column = "gaps" if row.get("gaps") else "alignment"
+            what = f"{column} {row[column][:40]!r} cannot be planned"
+            raise PlanError(what, where=where, hint="Leave gaps empty, and alignment at 1")
         lower, upper, size = (_number(row[column], column, where) for column in _NEEDED[1:])
         offsets.append(_number(row["offset"], "offset", where) if row.get("offset") else None)
         buffers.append(Buffer(row["id"], lower, upper, size))

@@ -42,12 +42,26 @@ def test_a_plan_goes_out_and_comes_back() -> None:
         (TEXT + "b3,4,4,1\n", "buffer b3 has an empty lifespan"),
         (TEXT + "b3,4,5,-1\n", "buffer b3 has the negative size"),
         (TEXT + '"b3,4,5,1\n', "line 4"),
+        ("id,lower,upper,size,alignment\nb1,0,3,4,1\nb2,0,3,4,64\n", "line 3: alignment '64' cannot be planned"),
+        ("id,lower,upper,size,gaps\nb1,0,3,4,\nb2,0,9,4,3-5\n", "line 3: gaps '3-5' cannot be planned"),
+        ("id,lower,upper,size,size\nb1,0,3,4,5\n", "the header has the column size more than once"),
         (TEXT + "b\0,4,5\n", "line 4"),
     ],
 )
 def test_bad_text_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         read_problem(text)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    assert load(path) == read_problem(TEXT, name=str(path))
+
+
+def test_columns_that_change_nothing() -> None:
+    text = "id,lower,upper,size,alignment,gaps\nb1,0,3,4,1,\nb2,3,9,4,,\n"
+    assert read_problem(text) == read_problem(TEXT)
 
 
 def test_a_plan_needs_every_offset() -> None:
