@@ -53,3 +53,25 @@ def test_several_models(tool: Tool, model_file: Path, tmp_path: Path) -> None:
     assert f"One arena for 2 models: {found['shared_arena_bytes']}" in tool("plan", model_file, other).out
     assert "--output is for one model" in tool("plan", model_file, other, "-o", "x.tflite").one_line()
     assert "--arena goes with --plan-file" in tool("plan", model_file, "--arena", "4k").one_line()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--plan-file", "none.json"),
+        ("--arena", "4k"),
+        ("--preserve-all",),
+        ("--preserve-inputs",),
+        ("--variables",),
+        ("--map",),
+        ("--overlap", "auto"),
+        ("--order", "model"),
+        ("--core", "cortex-m4"),
+        ("--preallocate", "x"),
+    ],
+)
+def test_options_that_a_csv_has_no_use_for(tool: Tool, tmp_path: Path, option: tuple[str, ...]) -> None:
+    problem = tmp_path / "p.csv"
+    problem.write_text("id,lower,upper,size\na,0,2,16\nb,1,3,16\n")
+    assert tool("plan", problem).code == 0
+    assert f"{option[0]} is for models" in tool("plan", problem, *option).one_line()

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from tflm_zephyr.model import Model
 
 
+_OF_MODELS = (
+    *("core", "overlap", "order", "plan_file", "arena", "preallocate"),
+    *("map", "preserve_inputs", "preserve_all", "variables"),
+)
+
+
 def do_plan(args: argparse.Namespace, say: Say) -> Done:
     """`plan`: a model's arena, one arena for several models, or a CSV of buffers."""
     if [path.suffix.lower() for path in args.model] == [".csv"]:
@@ -135,6 +141,7 @@ def _plan_csv(args: argparse.Namespace, path: Path) -> Done:
     from tflm_zephyr.plan.check import check
     from tflm_zephyr.plan.search import pack
 
+    _refuse(args, _OF_MODELS, "is for models", "Leave it out for a CSV")
     problem = csvio.load(path)
     plan = pack(problem)
     check(plan)
