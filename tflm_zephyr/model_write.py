@@ -61,8 +61,10 @@ def with_operator_order(model: Model, order: Sequence[int]) -> bytes:
     The file's bytes but for the vector of offsets to the operators, which point forward from wherever they stand in it.
     PlanError for another list than one of all operators, and where the file's parts overlap.
     """
-    if sorted(order) != list(range(len(model.main.operators))):
-        raise PlanError("not an order of the model's operators", where=model.where, hint="Name each of them once")
+    count = len(model.main.operators)
+    if sorted(order) != list(range(count)):
+        what = f"not an order of the model's operators: {len(order)} given, for {count}"
+        raise PlanError(what, where=model.where, hint=f"Name each of them once, 0 to {count - 1}")
     main = next(iter(Reader(model.data, model.where).root("Model").children("subgraphs")))
     targets = [table.pos for table in main.children("operators")]
     start, _ = main.span("operators") or (0, 0)

@@ -20,6 +20,7 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.model import Model
 
 _LIMIT = 2**31
+_KERNELS = ("reference", "cmsis_nn")
 _HINT = "`tflm-zephyr plan MODEL --json` prints a plan"
 
 
@@ -65,6 +66,9 @@ def load_plan(path: Path) -> PlanFile:
     for key, value in texts.items():
         if not isinstance(value, str):
             raise PlanError(f"{key} is no text", where=where, hint=_HINT)
+    if texts["kernels"] not in ("", *_KERNELS):
+        what = f"kernels are {json.dumps(texts['kernels'])[:40]}, not {' or '.join(_KERNELS)}"
+        raise PlanError(what, where=where, hint=_HINT)
     order = raw.get("order")
     if order is not None and not (isinstance(order, list) and all(type(index) is int for index in order)):
         raise PlanError("order is no list of operators", where=where, hint=_HINT)

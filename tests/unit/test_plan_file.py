@@ -73,6 +73,7 @@ def test_a_wrong_plan_is_one_line(
         ({"offsets": [0, 0, 0, True]}, "tensor 3 has true for an offset"),
         ({"offsets": [1 << 31]}, "tensor 0 has 2147483648 for an offset"),
         ({"offsets": APART, "sha256": 3}, "sha256 is no text"),
+        ({"offsets": APART, "kernels": "foo"}, 'kernels are "foo", not reference or cmsis_nn'),
         ("[" * 100_000, "no JSON"),
     ],
 )
@@ -144,3 +145,11 @@ def test_what_the_plan_says_itself_is_no_option(
 ) -> None:
     said = tool("plan", model_file, "--plan-file", plan_of({"offsets": APART}), *option).one_line()
     assert f"{option[0]} does not go with --plan-file" in said
+
+
+@pytest.mark.parametrize(("order", "given"), [([0, 1], 2), ([0, 0, 1], 3), ([10**30, 1, 2, 3], 4)])
+def test_an_order_names_each_operator_once(
+    tool: Tool, model_file: Path, plan_of: Any, order: list[int], given: int
+) -> None:
+    said = tool("plan", model_file, "--plan-file", plan_of({"offsets": APART, "order": order})).one_line()
+    assert f"not an order of the model's operators: {given} given, for 3" in said and "0 to 2" in said
