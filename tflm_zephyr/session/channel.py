@@ -22,6 +22,7 @@ from tflm_zephyr.session.messages import AGAIN, ANSWER, STARTED, Kind, Malformed
 
 _FIRST_WINDOW_BYTES = 64
 _FIRST_RTO_S, _LEAST_RTO_S, _MOST_RTO_S = 0.25, 0.1, 2.0
+_CALMING = 0.99  # of the least wait, by each answer that came to what was sent once
 _MOST_PATIENCE = 5  # times that of a silent device, for one that answers and gets nowhere
 _DAMAGE_S = 0.01  # after a damaged frame: the answer that it was is not waited for
 _MOST_BUSY_S = 10.0
@@ -32,7 +33,11 @@ _SEQUENCES = 1 << 16
 
 
 class RestartedError(Exception):
-    """The device started anew: it knows nothing of the session."""
+    """The device knows nothing of the session: it started anew, or another host began one; `started`: it said so."""
+
+    def __init__(self, *, started: bool) -> None:
+        super().__init__("started anew" if started else "no such session")
+        self.started = started
 
 
 @dataclass
@@ -62,6 +67,7 @@ class Channel:
         self._decoder = frames.Decoder()
         self._session = 0
         self._next = 1
+        self._begun = False  # the device has answered the hello
         self._window_bytes = _FIRST_WINDOW_BYTES
         self._rtt_s: float | None = None
         self._rtt_spread_s = 0.0
@@ -77,8 +83,10 @@ class Channel:
         self._session, self._next = self._sessions(), 0
         self._window_bytes = _FIRST_WINDOW_BYTES
         self._sent.clear()
-        self.broken = False
-        return self.exchange([request], patience_s)[0]
+        self._begun = self.broken = False
+        answer = self.exchange([request], patience_s)[0]
+        self._begun = True
+        return answer
 
     def widen(self, window_bytes: int) -> None:
         """What the device takes in while it is busy."""
@@ -111,7 +119,7 @@ class Channel:
                 answered, progress = len(self._answers), now
             silent_s = now - max(progress, self._alive)
             if silent_s >= patience_s or now - progress >= _MOST_PATIENCE * patience_s:
-                raise self._heard.silent(patience_s, begun=self._next > 1)
+                raise self._heard.silent(patience_s, begun=self._begun)
             self._heard.check_crash(now)
             self._resend_due(now)
             due = next((sent.due for sent in self._sent.values()), now)
@@ -187,7 +195,7 @@ class Channel:
     def _message(self, message: Message) -> None:
         if message.kind == STARTED and message.session == 0:
             if Kind.HELLO not in (sent.kind for sent in self._sent.values()):
-                raise RestartedError
+                raise RestartedError(started=True)
             return
         if message.session != self._session:
             return  # for a host that is gone
@@ -200,7 +208,7 @@ class Channel:
             self._least_rto_s = min(self._least_rto_s * 1.5, _MOST_RTO_S / 2)
             return
         if message.status == Status.NO_SESSION:
-            raise RestartedError
+            raise RestartedError(started=False)
         del self._sent[message.seq]
         self._answers[sent.place] = message
         if sent.tries == 1 and sent.kind not in _LONG:
@@ -215,7 +223,8 @@ class Channel:
         self._resend([other for other in older if other.last <= young])
 
     def _measured(self, rtt_s: float) -> None:
-        """As RFC 6298 has it."""
+        """As RFC 6298 has it. What was raised by answers that came late goes back as others come in time."""
+        self._least_rto_s = max(_LEAST_RTO_S, self._least_rto_s * _CALMING)
         if self._rtt_s is None:
             self._rtt_s, self._rtt_spread_s = rtt_s, rtt_s / 2
         else:

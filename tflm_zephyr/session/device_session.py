@@ -183,18 +183,26 @@ class DeviceSession:
         Beginning anew resets the model. Where that loses a state, it is told once; the next call begins with the
         initial one.
         """
+        started = False
         for _ in range(_RESTARTS):
             try:
                 if self._channel.broken:
                     self._begin()
                     self._check_state(f"was interrupted before {what}")
                 return operation()
-            except RestartedError:
+            except RestartedError as err:
+                started = started or err.started
                 self._check_state(f"restarted during {what}")
             except RefusedError as err:
                 raise refusals.refused(err, self._link.name) from err
             except MalformedError as err:
                 raise refusals.malformed(err, self._link.name) from err
+        if not started:
+            raise DeviceError(
+                f"another host took the session {_RESTARTS} times during {what}",
+                where=self._link.name,
+                hint="Does another program use this port? Let one end first",
+            )
         raise DeviceError(
             f"the device restarted {_RESTARTS} times during {what}",
             where=self._link.name,

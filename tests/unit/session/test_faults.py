@@ -22,8 +22,9 @@ from tests.fakes.link.wire import DamagedFrames, HarmedLink, Noise, PtyDevice
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.serial_link import SerialLink
-from tflm_zephyr.session import messages
+from tflm_zephyr.session import frames, messages
 from tflm_zephyr.session.device_session import DeviceSession
+from tflm_zephyr.session.messages import Kind
 
 IMAGE = random.Random(2).randbytes(BYTES)
 
@@ -151,6 +152,39 @@ def test_a_device_that_restarts_again_and_again_is_given_up(program: Path, tmp_p
             session.invoke([IMAGE])
         stop.set()
         thread.join()
+
+
+class _Taken(HarmedLink):
+    """Another host begins a session before each write but that of a hello."""
+
+    taking = False
+
+    def write(self, data: bytes) -> None:
+        hello = any(
+            isinstance(event, frames.Frame) and (m := messages.Message.parse(event.body)) and m.kind == Kind.HELLO
+            for event in frames.Decoder().feed(data)
+        )
+        if self.taking and not hello:
+            asked = messages.hello()
+            super().write(frames.encode(messages.Message(asked.kind, 0, 0, 99, asked.payload).to_bytes()))
+        super().write(data)
+
+
+def test_another_host_at_the_same_port_is_told(program: Path) -> None:
+    link = _Taken(ToyLink(program))
+    with opened(link) as session:
+        link.taking = True
+        with pytest.raises(DeviceError, match="another host took the session 3 times during an invocation"):
+            session.invoke([IMAGE])
+
+
+def test_silence_after_the_numbers_began_anew_is_no_missing_hello(program: Path) -> None:
+    link = HarmedLink(ToyLink(program))
+    with opened(link, reply_timeout_s=0.5) as session:
+        session._channel._next = 0  # as after 65536 requests
+        link._to_device = lambda _: b""
+        with pytest.raises(DeviceError, match=r"no answer within 0\.5 s"):
+            session.echo([b"x"])
 
 
 def test_garbage_before_the_hello_is_passed_over(program: Path, tmp_path: Path) -> None:
