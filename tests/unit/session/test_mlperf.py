@@ -93,7 +93,7 @@ def test_what_is_loaded_is_printed(runner: Runner) -> None:
         ("db 123", "e-[Insufficient number of hex digits]"),
         ("infer 0", "e-[Inference iterations must be >0]"),
         ("infer 1 -1", "e-[Inference warmup must be >=0]"),
-        ("infer 1 0", "e-[No whole input is loaded, or the model failed]"),
+        ("infer 1 0", "e-[No whole input of numbers is loaded, or the model failed]"),
     ],
 )
 def test_what_it_cannot_do_is_said(runner: Runner, command: str, said: str) -> None:
