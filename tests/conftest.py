@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 _MODELS = sorted((SHARED / "models").glob("*.tflite")) if SHARED.is_dir() else []
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores Ctrl-C, and so would every child here, which tests send it to."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
