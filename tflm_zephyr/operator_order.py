@@ -56,11 +56,10 @@ def best_order(
 ) -> Order:
     """The order that needs fewest bytes at once, as far as found; the file's where none of them needs fewer.
 
-    The bytes are those of tensors and of the kernels' scratch buffers. overlap: an output shares with an input that
-    dies with its operator what the kernels of `library` allow. ModelError as for `analyse`.
+    Bytes of tensors and scratch buffers. overlap: an output shares with an input that dies with its operator what the
+    kernels of `library` allow. ModelError as for `analyse`.
     """
-    graph = analyse(model, library.scratch, preallocated=preallocated)
-    costs = _Costs(graph, library, overlap)
+    costs = _Costs(analyse(model, library.scratch, preallocated=preallocated), library, overlap)
     before = _dependencies(model, library)
     sections = _sections(before)
     peaks = [max(costs.in_file_order[k] for k in section) for section in sections]

@@ -91,6 +91,7 @@ def agree(case: Case, misread: bool = False) -> None:
     assert len(sizes) + 2 == int(persistent[1]), f"{case.key} {kinds}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_operator_in_every_type(kind: str) -> None:
     for case in CASES:

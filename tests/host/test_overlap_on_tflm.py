@@ -192,6 +192,7 @@ def larger() -> Iterator[Case]:
     yield Case("SOFTMAX", (Spec((3, 50), "int8", scale=0.1),), (Spec((3, 50), "int16", scale=2.0**-15),), {"beta": 1.0})
 
 
+@pytest.mark.slow
 def test_every_other_rule() -> None:
     """Each operator with a rule, in the types that TFLM takes: at the distance, above it, in place; and too tight."""
     proven: dict[str, int] = {}

@@ -160,6 +160,7 @@ def overlapping(model: Model) -> HeadPlan:
     return plan_head(model, HOST, overlap=[HOST])
 
 
+@pytest.mark.slow
 def test_overlapped_plans_of_stock_models(shared_model: Path) -> None:
     """The same bytes, for several inputs, from a head that is as small as the plan says."""
     model = load_model(shared_model)
@@ -192,6 +193,7 @@ def test_what_overlap_saves(shared: Path, name: str, most: int) -> None:
     assert head.overlapping > 0 and head.head_bytes <= most < head.packed_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kws_ref_model", "person_detect", "pretrainedResnet_quant", "micro_speech_quantized"])
 def test_a_plan_a_little_too_tight_is_caught(shared: Path, name: str) -> None:
     """The negative control: an output 16 bytes nearer to its input. The checker says which, and the outputs differ for
@@ -237,6 +239,7 @@ def test_branching_graphs_with_overlaps(seed: int) -> None:
         assert planned.outputs == on_tflm(without_offline_plan(model), model).outputs
 
 
+@pytest.mark.slow
 def test_overlaps_in_called_subgraphs() -> None:
     model = with_called_subgraphs()
     head = overlapping(model)
