@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import termios
 import time
 from collections.abc import Callable
 from typing import Any
@@ -96,7 +97,7 @@ class SerialLink:
         try:
             self._port.write(data)
             self._port.flush()
-        except (OSError, TypeError, ValueError) as err:
+        except (OSError, TypeError, ValueError, termios.error) as err:  # the last, no OSError, while it drains
             raise LinkEndedError("the port is gone: unplugged, or its server ended") from err
 
     def _refused(self, err: BaseException) -> DeviceError:
