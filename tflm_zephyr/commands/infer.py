@@ -62,10 +62,13 @@ def feed_options(args: argparse.Namespace, front: FrontEnd | None, session: Sess
 
 
 def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:
-    """The samples of all sources in turn."""
+    """The samples of all sources in turn; the front end is done with then."""
     if sources.count(STDIN) > 1:
         raise ToolError("standard input is given twice", where="-")
-    return [sample for source in sources for sample in read_samples(source, inputs, options)]
+    samples = [sample for source in sources for sample in read_samples(source, inputs, options)]
+    if options.frontend is not None:
+        options.frontend.done()
+    return samples
 
 
 def _kind(output: Path | None) -> str:

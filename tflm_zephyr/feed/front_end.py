@@ -30,6 +30,9 @@ class FrontEnd(Protocol):
         """The rows of all windows of one recording in turn, from the initial state on. Raises ToolError."""
         ...
 
+    def done(self) -> None:
+        """No more recordings come."""
+
 
 class HostFrontEnd:
     """In TFLM on this host."""
@@ -46,27 +49,30 @@ class HostFrontEnd:
         """See FrontEnd."""
         return [run[0] for run in run_many(self._data, [(window,) for window in windows], reset=False).runs]
 
+    def done(self) -> None:
+        """See FrontEnd."""
+
 
 class DeviceFrontEnd:
-    """Another model of the app that `session` drives; the one that was selected is so again after each run."""
+    """Another model of the app that `session` drives, selected from now on until `done`."""
 
     def __init__(self, session: Session, name: str) -> None:
         """Raises DeviceError for an unknown model, ToolError for one of several inputs."""
-        self._session, self._name, self._own = session, name, session.hello.model
+        self._session, self._own = session, session.hello.model
         session.select(name)
         inputs, outputs = session.hello.inputs, session.hello.outputs
-        session.select(self._own)
         _one(len(inputs), name)
         self.input: TensorLike = inputs[0]
         self.output: TensorLike = outputs[0]
 
     def run(self, windows: Sequence[bytes]) -> list[bytes]:
         """See FrontEnd."""
-        self._session.select(self._name)
         self._session.reset()
-        rows = [self._session.invoke((window,)).outputs[0] for window in windows]
+        return [self._session.invoke((window,)).outputs[0] for window in windows]
+
+    def done(self) -> None:
+        """See FrontEnd."""
         self._session.select(self._own)
-        return rows
 
 
 def _one(inputs: int, where: str) -> None:

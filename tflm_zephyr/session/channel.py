@@ -30,14 +30,15 @@ _LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # as long
 _REOPEN_EVERY_S = 0.2
 _CRASHING_S = 0.05
 _SEQUENCES = 1 << 16
+_ANOTHERS = 1  # detail of a request without its session: another host has one
 
 
-class RestartedError(Exception):
-    """The device knows nothing of the session: it started anew, or another host began one; `started`: it said so."""
+class SessionLostError(Exception):
+    """The device knows nothing of the session: it was reset, or (`taken`) another host began one."""
 
-    def __init__(self, *, started: bool) -> None:
-        super().__init__("started anew" if started else "no such session")
-        self.started = started
+    def __init__(self, *, taken: bool) -> None:
+        super().__init__("another host's session" if taken else "started anew")
+        self.taken = taken
 
 
 @dataclass
@@ -95,7 +96,7 @@ class Channel:
     def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:
         """The answers, in the requests' order.
 
-        Raises RestartedError, and DeviceError after `patience_s` of silence, when the app crashes, or when
+        Raises SessionLostError, and DeviceError after `patience_s` of silence, when the app crashes, or when
         the link ends for good. `broken` then: only `hello` helps.
         """
         assert not self.broken
@@ -195,7 +196,7 @@ class Channel:
     def _message(self, message: Message) -> None:
         if message.kind == STARTED and message.session == 0:
             if Kind.HELLO not in (sent.kind for sent in self._sent.values()):
-                raise RestartedError(started=True)
+                raise SessionLostError(taken=False)
             return
         if message.session != self._session:
             return  # for a host that is gone
@@ -208,7 +209,7 @@ class Channel:
             self._least_rto_s = min(self._least_rto_s * 1.5, _MOST_RTO_S / 2)
             return
         if message.status == Status.NO_SESSION:
-            raise RestartedError(started=False)
+            raise SessionLostError(taken=_detail(message) == _ANOTHERS)
         del self._sent[message.seq]
         self._answers[sent.place] = message
         if sent.tries == 1 and sent.kind not in _LONG:
@@ -260,8 +261,12 @@ def checked(message: Message) -> bytes:
     """The payload of an answer that is well; Refused else."""
     if message.status == Status.OK:
         return message.payload
-    detail = int.from_bytes(message.payload[:2], "little")
-    raise RefusedError(message.kind & ~ANSWER, message.status, detail, message.payload[2] if message.payload[2:] else 0)
+    stage = message.payload[2] if message.payload[2:] else 0
+    raise RefusedError(message.kind & ~ANSWER, message.status, _detail(message), stage)
+
+
+def _detail(message: Message) -> int:
+    return int.from_bytes(message.payload[:2], "little")
 
 
 class RefusedError(Exception):
@@ -272,4 +277,4 @@ class RefusedError(Exception):
         self.kind, self.status, self.detail, self.stage = kind, status, detail, stage
 
 
-__all__ = ["Channel", "MalformedError", "RefusedError", "RestartedError", "checked"]
+__all__ = ["Channel", "MalformedError", "RefusedError", "SessionLostError", "checked"]

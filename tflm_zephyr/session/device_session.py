@@ -13,7 +13,7 @@ from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.result import Arena, Stacks
 from tflm_zephyr.session import messages, refusals
-from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, RestartedError, checked
+from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, SessionLostError, checked
 from tflm_zephyr.session.heard import Heard
 from tflm_zephyr.session.interface import (
     Captured,
@@ -28,7 +28,7 @@ from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, 
 from tflm_zephyr.session.recording import RecordingLink
 from tflm_zephyr.session.tables import Described, read_hello
 
-_RESTARTS = 3  # of one operation, after which it is given up
+_TRIES = 3  # of one operation, after which it is given up
 _T = TypeVar("_T")
 
 
@@ -178,43 +178,34 @@ class DeviceSession:
         self.close()
 
     def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
-        """`operation`, from its start again when the device restarted meanwhile and no state was lost by that.
+        """`operation`, from its start again when the session was lost meanwhile and no state of the model by that.
 
         Beginning anew resets the model. Where that loses a state, it is told once; the next call begins with the
         initial one.
         """
-        started = False
-        for _ in range(_RESTARTS):
+        taken = 0
+        for _ in range(_TRIES):
             try:
                 if self._channel.broken:
                     self._begin()
-                    self._check_state(f"was interrupted before {what}")
+                    self._check_state(f"the session was interrupted before {what}")
                 return operation()
-            except RestartedError as err:
-                started = started or err.started
-                self._check_state(f"restarted during {what}")
+            except SessionLostError as err:
+                taken += err.taken
+                who = "another host took the device" if err.taken else "the device restarted"
+                self._check_state(f"{who} during {what}")
             except RefusedError as err:
                 raise refusals.refused(err, self._link.name) from err
             except MalformedError as err:
                 raise refusals.malformed(err, self._link.name) from err
-        if not started:
-            raise DeviceError(
-                f"another host took the session {_RESTARTS} times during {what}",
-                where=self._link.name,
-                hint="Does another program use this port? Let one end first",
-            )
-        raise DeviceError(
-            f"the device restarted {_RESTARTS} times during {what}",
-            where=self._link.name,
-            hint="Does the app crash, or is the supply too weak?",
-        )
+        raise refusals.lost(_TRIES - taken, taken, what, self._link.name)
 
     def _check_state(self, why: str) -> None:
         """DeviceError when the model had another state than its initial one, which it has now."""
         used, self._used = self._used, False
         if used and self._described is not None and self._described.stateful:
             raise DeviceError(
-                f"the device {why}, and the model's state is lost",
+                f"{why}, and the model's state is lost",
                 where=self._link.name,
                 hint="Begin with its first input again",
             )
@@ -243,7 +234,7 @@ class DeviceSession:
             )
         if before is not None and (before.app, before.model, before.sha256) != (hello.app, hello.model, hello.sha256):
             raise DeviceError(
-                f"another app answers since the device restarted: {hello.app} with model {hello.model}",
+                f"another app answers than before: {hello.app} with model {hello.model}",
                 where=self._link.name,
                 hint="Begin again",
             )

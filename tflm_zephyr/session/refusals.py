@@ -17,6 +17,19 @@ def unknown(model: str, there: Sequence[str], where: str) -> DeviceError:
     return DeviceError(f"no model {model} there, but {', '.join(there)}", where=where)
 
 
+def lost(restarts: int, taken: int, what: str, where: str) -> DeviceError:
+    """Each try of an operation ended by one of `restarts` of the device, or by one of `taken`: another host's hello."""
+    if not taken:
+        why, hint = f"the device restarted {restarts} times", "Does the app crash, or is the supply too weak?"
+    elif not restarts:
+        why = f"another host took the device {taken} times"
+        hint = "Does another program use this port? Let one end first"
+    else:
+        why = f"the device restarted and another host took it, {restarts + taken} times in all,"
+        hint = "Does another program reset the board, or flash it? Let it end first"
+    return DeviceError(f"{why} during {what}", where=where, hint=hint)
+
+
 def malformed(err: MalformedError, where: str) -> DeviceError:
     """An answer that is not as the protocol says."""
     return DeviceError(

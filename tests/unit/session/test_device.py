@@ -202,6 +202,14 @@ def test_malformed_requests_are_refused_with_their_reason(program: Path) -> None
         assert device.status(Kind.RUN, 20, b"") == Status.MALFORMED
 
 
+def test_whose_session_it_is_instead_is_told(program: Path) -> None:
+    with Raw(program) as device:
+        assert device.send(Kind.ECHO, 1)[0].payload[:2] == b"\0\0"  # nobody's: it was reset
+        device.send(Kind.HELLO, 0, b"\1\1", session=8)
+        (answer,) = device.send(Kind.ECHO, 1)
+        assert (answer.status, answer.payload[:2]) == (Status.NO_SESSION, b"\1\0")
+
+
 def test_what_comes_twice_is_done_once(program: Path) -> None:
     with Raw(program) as device:
         device.send(Kind.HELLO, 0, b"\1\1")

@@ -155,9 +155,9 @@ def test_a_device_that_restarts_again_and_again_is_given_up(program: Path, tmp_p
 
 
 class _Taken(HarmedLink):
-    """Another host begins a session before each write but that of a hello."""
+    """Another host begins a session before each write but that of a hello; every other time a reset with `resets`."""
 
-    taking = False
+    taking = resets = False
 
     def write(self, data: bytes) -> None:
         hello = any(
@@ -165,17 +165,45 @@ class _Taken(HarmedLink):
             for event in frames.Decoder().feed(data)
         )
         if self.taking and not hello:
-            asked = messages.hello()
-            super().write(frames.encode(messages.Message(asked.kind, 0, 0, 99, asked.payload).to_bytes()))
+            self.times += 1
+            if self.resets and self.times % 2:
+                assert isinstance(self._link, ToyLink)
+                self._link.restart()
+            else:
+                asked = messages.hello()
+                super().write(frames.encode(messages.Message(asked.kind, 0, 0, 99, asked.payload).to_bytes()))
         super().write(data)
+
+    times = 0
 
 
 def test_another_host_at_the_same_port_is_told(program: Path) -> None:
     link = _Taken(ToyLink(program))
     with opened(link) as session:
         link.taking = True
-        with pytest.raises(DeviceError, match="another host took the session 3 times during an invocation"):
+        with pytest.raises(DeviceError, match="another host took the device 3 times during an invocation"):
             session.invoke([IMAGE])
+        link.taking = False
+        assert session.invoke([IMAGE]).outputs[0] == expected(IMAGE)
+
+
+def test_another_host_and_resets_by_turns_are_told(program: Path) -> None:
+    link = _Taken(ToyLink(program))
+    with opened(link) as session:
+        link.taking = link.resets = True
+        with pytest.raises(DeviceError, match="restarted and another host took it, 3 times in all, during an invoc"):
+            session.invoke([IMAGE])
+
+
+def test_a_state_that_another_host_took_is_told_once_and_is_no_restart(program: Path) -> None:
+    link = _Taken(ToyLink(program, "stateful"))
+    with opened(link) as session:
+        assert [runs_of(session), runs_of(session)] == [1, 2]
+        link.taking = True
+        with pytest.raises(DeviceError, match="another host took the device during an invocation, and the model's"):
+            session.invoke([IMAGE])
+        link.taking = False
+        assert [runs_of(session), runs_of(session)] == [1, 2]
 
 
 def test_silence_after_the_numbers_began_anew_is_no_missing_hello(program: Path) -> None:
