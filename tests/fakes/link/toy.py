@@ -38,18 +38,23 @@ def sources(folder: Path) -> Path:
 
 def compile_for_host(folder: Path, *flags: str) -> Path:
     """The toy as a program of this host."""
-    return _compile(folder, "g++", (*_COMMON, *(flags or CHECKED)), "posix_main.cpp", "toy")
+    return _compile(folder, "g++", (*_COMMON, *(flags or CHECKED)), ("toy", "posix_port", "posix_main"), "toy")
+
+
+def compile_mlperf(folder: Path) -> Path:
+    """MLPerf Tiny's dialect with a model of any types, as a program of this host: see mlperf_main.cpp."""
+    return _compile(folder, "g++", (*_COMMON, *CHECKED), ("posix_port", "mlperf_main"), "mlperf")
 
 
 def compile_bare(folder: Path, *flags: str) -> Path:
     """The toy for QEMU's mps2-an385."""
-    return _compile(folder, "arm-none-eabi-g++", (*_COMMON, *_BARE, *flags), "baremetal_main.cpp", "toy.elf")
+    return _compile(folder, "arm-none-eabi-g++", (*_COMMON, *_BARE, *flags), ("toy", "baremetal_main"), "toy.elf")
 
 
-def _compile(folder: Path, compiler: str, flags: tuple[str, ...], main: str, name: str) -> Path:
+def _compile(folder: Path, compiler: str, flags: tuple[str, ...], own: tuple[str, ...], name: str) -> Path:
     top = sources(folder)
     portable = [str(top / "link" / file) for file in ("frame.cpp", "device.cpp", "mlperf.cpp")]
-    files = [*portable, str(HERE / "toy.cpp"), str(HERE / main)]
+    files = [*portable, *(str(HERE / f"{file}.cpp") for file in own)]
     argv = [compiler, *flags, "-I", str(top), "-I", str(HERE), *files, "-o", str(folder / name)]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -118,3 +118,14 @@ def test_an_app_that_does_not_ask_for_the_link_has_nothing_of_it(tmp_path: Path)
     assert {path.rpartition("/")[2] for path in trees[True] if path.startswith("src/link/")} >= {
         "device.cpp", "frame.cpp", "mlperf.cpp", "server.cpp", "watch.cpp", "zephyr_port.cpp"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "size"), [("kws01", 4), ("ad01", 16)])
+def test_mlperf_s_buffer_takes_the_input_as_floats_for_one_benchmark_alone(
+    tmp_path: Path, name: str, size: int
+) -> None:
+    model = tmp_path / "model.tflite"
+    model.write_bytes(dense())
+    config = AppConfig((ModelConfig(model, name=name),), boards=("mps2/an385",), host_link=True)
+    made = render(generate(config, tmp_path / "app", tflm_of(None), golden=False).spec)["src/link/server.cpp"]
+    assert f"static uint8_t loaded[{size}];" in made.decode()
