@@ -133,6 +133,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def positive(text: str) -> int:
+    """A flag's whole number above 0. Raises ValueError."""
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def say_load() -> None:
     """Print how busy the machine is, and a warning when times would mean little."""
     load = os.getloadavg()[0]

@@ -2,23 +2,26 @@
 """What several emulators at once gain: python benchmarks/evaluate.py APP [--jobs 1,2] [--data FILE] [--rounds N]
 
 APP is a generated app with a host link, built for a board that QEMU emulates. Its data set goes through one emulator
-and through several, rounds in turn; the emulators' start counts, as it does for `tflm-zephyr evaluate`. A line for each
-number of jobs: seconds (the fastest round's), samples a second, and the gain beside one job. Results must be equal.
+and through several, by turns, every other round in the opposite order; the emulators' start counts, as it does for
+`tflm-zephyr evaluate`. A line for each number of jobs: seconds (the median of all rounds, least and most), samples a
+second, and the gain beside the fewest jobs: the median of each round's. Results, instructions and all, must be equal:
+the exit code is 1 where they differ.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.common import positive, say_load  # noqa: E402
 from tflm_zephyr.dataset import load_dataset, quantise  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.evaluation.pool import Pool  # noqa: E402
@@ -39,13 +42,20 @@ def measure(target: Target, data: Path, jobs: int) -> tuple[float, tuple[Result,
     return time.perf_counter() - began, results
 
 
-def table(seconds: dict[int, float], count: int) -> list[str]:
-    """A line for each number of jobs, beside the smallest."""
+def table(seconds: Mapping[int, Sequence[float]], count: int) -> list[str]:
+    """A line for each number of jobs, beside the smallest; `seconds` are each one's, round by round."""
     base = seconds[min(seconds)]
-    lines = [f"{'jobs':>4}  {'s':>7}  {'samples/s':>9}  {'gain':>5}"]
+    lines = [f"{'jobs':>4}  {'s':>7}  {'least-most':>15}  {'samples/s':>9}  {'gain':>5}"]
     for jobs, took in sorted(seconds.items()):
-        lines.append(f"{jobs:>4}  {took:>7.2f}  {count / took:>9.1f}  {base / took:>5.2f}")
+        middle, spread = statistics.median(took), f"{min(took):.2f}-{max(took):.2f}"
+        gain = statistics.median(one / this for one, this in zip(base, took, strict=True))
+        lines.append(f"{jobs:>4}  {middle:>7.2f}  {spread:>15}  {count / middle:>9.1f}  {gain:>5.2f}")
     return lines
+
+
+def several(text: str) -> tuple[int, ...]:
+    """Whole numbers above 0, each once and in order."""
+    return tuple(sorted({positive(part) for part in text.split(",")}))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,26 +64,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("app", type=Path)
     parser.add_argument("--board", default="")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--jobs", default="1,2", help="default: 1,2")
-    parser.add_argument("--rounds", type=int, default=3, help="default: 3")
+    parser.add_argument("--jobs", type=several, default=(1, 2), help="default: 1,2")
+    parser.add_argument("--rounds", type=positive, default=5, help="default: 5")
     args = parser.parse_args(argv)
-    wanted = sorted({int(part) for part in args.jobs.split(",")})
-    fastest: dict[int, float] = {}
-    seen: set[tuple[bytes, ...]] = set()
+    say_load()
+    seconds: dict[int, list[float]] = {jobs: [] for jobs in args.jobs}
+    seen: set[tuple[Result, ...]] = set()
     count = 0
     try:
-        for _ in range(args.rounds):
-            for jobs in wanted:
+        for number in range(args.rounds):
+            for jobs in args.jobs[:: -1 if number % 2 else 1]:
                 took, results = measure(Target(app=args.app, board=args.board), args.data, jobs)
-                fastest[jobs] = min(took, fastest.get(jobs, took))
-                seen.add(tuple(result.output for result in results))
+                seconds[jobs].append(took)
+                seen.add(results)
                 count = len(results)
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{count} samples of {args.data.name}, the fastest of {args.rounds} rounds, {os.cpu_count()} cores, "
-          f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
-    print("\n".join(table(fastest, count)))
+    print(f"{count} samples of {args.data.name}, {args.rounds} rounds")
+    print("\n".join(table(seconds, count)))
     print("results equal" if len(seen) == 1 else "RESULTS DIFFER")
     return 0 if len(seen) == 1 else 1
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import arena
+from benchmarks import arena, link
 from benchmarks.build import HITS, counted, with_new_weights
 from benchmarks.common import DIGITS, HELLO_WORLD, against, environment, equals_reference, model_in_source
 from benchmarks.footprint import instructions
@@ -131,3 +131,11 @@ def test_the_models_that_are_planned_have_overlaps_and_orders(
     path.write_bytes(model_of(shape, 100))
     _, found = planned(path)
     assert found["overlapping"] and (found["order"] is not None) == other
+
+
+def test_rates_are_compared_inside_a_round() -> None:
+    # In the second round all was slow; the third's echo alone met other work.
+    found = [link.Round(100.0, 90.0, 95.0), link.Round(10.0, 9.0, 9.4), link.Round(50.0, 80.0, 95.0)]
+    text, ratio = link.line("pty", found)
+    assert ratio == 0.95
+    assert text.split() == ["pty", "50", "80", "95", "0.900", "0.950", "0.94-1.90"]

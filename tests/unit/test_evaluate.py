@@ -367,7 +367,17 @@ def test_the_benchmark_shows_the_gain(bench: Bench, monkeypatch: pytest.MonkeyPa
     assert evaluate.main(["demo", "--data", "d.npz", "--jobs", "1,3", "--rounds", "1"]) == 0
     said = capsys.readouterr().out
     assert "24 samples of d.npz" in said and "results equal" in said and len(bench.sessions) == 4
-    assert evaluate.table({1: 10.0, 2: 5.0}, 100)[1:] == [
-        "   1    10.00       10.0   1.00",
-        "   2     5.00       20.0   2.00",
+    # The gain is that inside a round: in the last the whole machine was slow.
+    assert evaluate.table({1: [10.0, 9.0, 40.0], 2: [5.0, 4.0, 30.0]}, 100)[1:] == [
+        "   1    10.00       9.00-40.00       10.0   1.00",
+        "   2     5.00       4.00-30.00       20.0   2.00",
     ]
+
+
+@pytest.mark.parametrize("argv", [["--jobs", "0"], ["--jobs", "1,x"], ["--rounds", "0"]])
+def test_the_benchmark_takes_whole_numbers_above_0(argv: list[str], capsys: Any) -> None:
+    from benchmarks import evaluate
+
+    with pytest.raises(SystemExit):
+        evaluate.main(["demo", *argv])
+    assert "invalid" in capsys.readouterr().err
