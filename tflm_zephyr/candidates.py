@@ -29,9 +29,14 @@ def packed(problem: Problem, known: Plan | None = None, share: int = 1) -> Plan:
 
 
 def played(
-    requests: Requests, problem: Problem, offsets: Sequence[int | None], stock: Plan | None = None
+    requests: Requests,
+    problem: Problem,
+    offsets: Sequence[int | None],
+    stock: Plan | None = None,
+    below: int | None = None,
 ) -> Plan | None:
-    """What TFLM makes of the offsets (of none of them: `stock`), None if that does not hold what is wanted."""
+    """What TFLM makes of the offsets (of none of them: `stock`), None if that does not hold what is wanted, or, where
+    `below` is given, is not smaller."""
     online = requests.told == requests.wanted and requests.alignment == ALIGNMENT and set(offsets) <= {None}
     places = stock.offsets if stock is not None and online else requests.play(offsets)
     for place, row in zip(places, requests.rows, strict=True):
@@ -39,6 +44,8 @@ def played(
             return None
     method = "greedy" if all(offset is None for offset in offsets) else "packed"
     plan = Plan(replace(problem, alignment=ALIGNMENT), places, method)
+    if below is not None and plan.size_bytes >= below:
+        return None
     try:
         check(plan, why_unsafe=requests.why_unsafe)
     except PlanError:

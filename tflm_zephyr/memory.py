@@ -156,7 +156,7 @@ def plan_head(
     if plan_variables and graph.variables:
         offline = "always"
     for offsets in candidates(requests, plans, offline, known=not unknown):
-        plan = played(requests, whole, offsets, stock)
+        plan = played(requests, whole, offsets, stock, below=None if best is None else best.size_bytes)
         if plan is not None and (best is None or plan.size_bytes < best.size_bytes):
             best, given = plan, offsets
         if best is not None and best.size_bytes == smallest:

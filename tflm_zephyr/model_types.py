@@ -19,6 +19,8 @@ OFFLINE_PLAN = "OfflineMemoryAllocation"
 
 def shown(name: str) -> str:
     """A name out of a model for a message: on one line, printable, at most 80 characters."""
+    if len(name) <= 80 and name.isprintable():
+        return name
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name[:100])
     return text if len(name) <= 80 and len(text) <= 80 else text[:79] + "…"
 
@@ -132,7 +134,7 @@ class Tensor:
         """How many elements; 1 for a scalar."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         """Bytes in TFLM's arena before alignment. ModelError for a type that TFLM cannot hold."""
         if not self.type.has_size:

@@ -55,7 +55,7 @@ def aligned(model: Model) -> bytes:
     return _rewritten(model, None, keep_plan=True)
 
 
-def with_operator_order(model: Model, order: Sequence[int]) -> bytes:
+def in_operator_order(model: Model, order: Sequence[int]) -> Model:
     """The model with the main subgraph's operators in `order`: their indices, each once.
 
     The file's bytes but for the vector of offsets to the operators, which point forward from wherever they stand in it.
@@ -81,7 +81,7 @@ def with_operator_order(model: Model, order: Sequence[int]) -> bytes:
         raise PlanError(
             "the file's parts overlap", where=model.where, hint="Keep the model's order, or export it again"
         )
-    return bytes(patched)
+    return read
 
 
 def misaligned_buffers(model: Model) -> tuple[int, ...]:

@@ -13,25 +13,20 @@ to be kept, from small sets to large ones. Of too many sets the best are kept, a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.graph import Graph, analyse
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.graph import analyse
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.kernels.overlap import overlaps, rules_of, untried
-from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.model_write import with_operator_order
-from tflm_zephyr.plan.problem import most_saved
+from tflm_zephyr.model import Model
+from tflm_zephyr.model_write import in_operator_order
+from tflm_zephyr.order_costs import Costs
 
 _EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
 _CONTROL_EDGES = "model_control_dependencies"  # metadata that names operators by index
 _SETS = 20_000  # to look at in a section, so many for each number of operators, but
 _LEAST_WIDTH, _MOST_WIDTH = 2, 2_000
-_ALIGNMENT = 16
-
-_Pair = tuple[int, int, int]
-"""Input, output, bytes that they can share."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,19 @@ def best_order(
     Bytes of tensors and scratch buffers. overlap: an output shares with an input that dies with its operator what the
     kernels of `library` allow. ModelError as for `analyse`.
     """
-    costs = _Costs(analyse(model, library.scratch, preallocated=preallocated), library, overlap)
     before = _dependencies(model, library)
+    return _best_order(model, library, before, overlap, preallocated)
+
+
+def _best_order(
+    model: Model,
+    library: KernelLibrary,
+    before: Sequence[Collection[int]],
+    overlap: bool,
+    preallocated: Collection[int],
+) -> Order:
     sections = _sections(before)
+    costs = Costs(analyse(model, library.scratch, preallocated=preallocated), library, overlap)
     peaks = [max(costs.in_file_order[k] for k in section) for section in sections]
     orders: list[Sequence[int]] = list(sections)
     whole = max(peaks, default=0)
@@ -80,7 +85,7 @@ def best_order(
 def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None) -> Model:
     """The model with its main subgraph's operators in that order; itself for None.
 
-    PlanError as with_operator_order, and for an operator that would run before one that it depends on.
+    PlanError as in_operator_order, and for an operator that would run before one that it depends on.
     """
     if order is None:
         return model
@@ -91,107 +96,21 @@ def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None)
             what = f"{one} would run before {two}, which it depends on"
             raise PlanError(what, where=model.where, hint="Keep the model's order, or plan the model again")
         done.add(operator)
-    return parse_model(with_operator_order(model, order), where=model.where)
+    return in_operator_order(model, order)
 
 
 def better_order(
     model: Model, library: KernelLibrary, *, overlap: bool = False, preallocated: Collection[int] = ()
-) -> tuple[Model, tuple[int, ...]] | None:
+) -> tuple[Model, Order] | None:
     """The model with the best order, and that order; None where its own is as good, or the file has no other."""
-    order = best_order(model, library, overlap=overlap, preallocated=preallocated)
+    before = _dependencies(model, library)
+    if all(len(section) == 1 for section in _sections(before)):
+        return None
+    order = _best_order(model, library, before, overlap, preallocated)
     try:
-        return (reordered(model, library, order.operators), order.operators) if order.differs else None
+        return (in_operator_order(model, order.operators), order) if order.differs else None
     except PlanError:
         return None
-
-
-class _Costs:
-    """Bytes that the main subgraph's tensors and operators need, aligned as TFLM does; 0 for what is elsewhere.
-
-    `users` are the operators that read or write a tensor, `extra` an operator's scratch and the subgraphs that it
-    calls, `pairs` what can be shared. `alive` has the bytes alive before each operator in the file's order,
-    `in_file_order` those while it runs.
-    """
-
-    def __init__(self, graph: Graph, library: KernelLibrary, overlap: bool) -> None:
-        main = graph.model.main
-        self.bytes = [0] * len(main.tensors)
-        for planned in graph.tensors:
-            if planned.subgraph == 0:
-                self.bytes[planned.tensor] = _aligned(planned.size_bytes)
-        self.extra = _extra(graph)
-        self.reads = [self._planned(operator.inputs) for operator in main.operators]
-        self.writes = [self._planned(operator.outputs) for operator in main.operators]
-        self.kept = frozenset(main.outputs)
-        self.users: dict[int, list[int]] = {}
-        for k in range(len(main.operators)):
-            for tensor in {*self.reads[k], *self.writes[k]}:
-                self.users.setdefault(tensor, []).append(k)
-        self.pairs = (
-            self._pairs(graph.model, library) if overlap and not untried(library) else [() for _ in main.operators]
-        )
-        self.alive, self.in_file_order = self._in_file_order(self._planned(main.inputs))
-
-    def _planned(self, tensors: Iterable[int]) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(i for i in tensors if i >= 0 and self.bytes[i]))
-
-    def _in_file_order(self, inputs: Sequence[int]) -> tuple[list[int], list[int]]:
-        made = {i for i in inputs if i in self.users or i in self.kept}
-        now, alive, costs = sum(self.bytes[i] for i in made), [], []
-        for k in range(len(self.reads)):
-            alive.append(now)
-            new = [i for i in self.writes[k] if i not in made]
-            made.update(new)
-            used = {*self.reads[k], *self.writes[k]} & made
-            dying = {i for i in used if self.users[i][-1] == k and i not in self.kept}
-            now += sum(self.bytes[i] for i in new)
-            costs.append(now + self.extra[k] - self.saved(k, dying))
-            now -= sum(self.bytes[i] for i in dying)
-        return alive, costs
-
-    def saved(self, operator: int, dying: Collection[int]) -> int:
-        """What its outputs can share with inputs that die with it."""
-        pairs = [pair for pair in self.pairs[operator] if pair[0] in dying]
-        return most_saved(pairs, self.bytes) if pairs else 0
-
-    def _pairs(self, model: Model, library: KernelLibrary) -> list[tuple[_Pair, ...]]:
-        rules, found = rules_of(library), []
-        for operator in model.main.operators:
-            try:
-                allowed = overlaps(library, model, model.main, operator, rules)
-            except ModelError:  # an operator that TFLM refuses
-                allowed = ()
-            pairs = []
-            for one in allowed:
-                sizes = self.bytes[one.input], self.bytes[one.output]
-                lead = 0 if one.allows(0, 0) else _aligned(max(0, one.distance_bytes or 0))
-                pairs.append((one.input, one.output, min(sizes[0], max(0, sizes[1] - lead))))
-            found.append(tuple(pairs))
-        return found
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
-def _extra(graph: Graph) -> list[int]:
-    """By operator of the main subgraph: the most bytes of scratch and of called subgraphs in one of its scopes."""
-    owner, last = [], -1
-    for scope in graph.scopes:
-        last = scope[1] if scope is not None and scope[0] == 0 else last
-        owner.append(last)
-    change = [0] * (len(owner) + 1)
-    inner = [(t.size_bytes, t.lifespan) for t in graph.tensors if t.subgraph]
-    for size, lifespan in [*inner, *((s.size_bytes, s.lifespan) for s in graph.scratch)]:
-        if lifespan.first >= 0:
-            change[lifespan.first] += _aligned(size)
-            change[lifespan.last + 1] -= _aligned(size)
-    found, now = [0] * len(graph.model.main.operators), 0
-    for k, more in zip(owner, change, strict=False):
-        now += more
-        if k >= 0:
-            found[k] = max(found[k], now)
-    return found
 
 
 def _dependencies(model: Model, library: KernelLibrary) -> list[set[int]]:
@@ -253,7 +172,7 @@ class _State:
 class _Section:
     """One section of the file's order, searched for a better one."""
 
-    def __init__(self, section: range, costs: _Costs, before: Sequence[Collection[int]]) -> None:
+    def __init__(self, section: range, costs: Costs, before: Sequence[Collection[int]]) -> None:
         self.section, self.costs, begin = section, costs, section.start
         self.needs = {k: sum(1 << (other - begin) for other in before[k] if other >= begin) for k in section}
         self.after: dict[int, list[int]] = {k: [] for k in section}

@@ -62,6 +62,9 @@ class Requests:
 
     def play(self, offsets: Sequence[int | None]) -> tuple[int, ...]:
         """Where TFLM puts everything, given offsets for some."""
+        given = tuple(offset for offset in offsets if offset is not None)
+        if len(given) == len(self.sizes):
+            return given
         return greedy(replace(self.problem(self.told, offsets), alignment=ALIGNMENT)).offsets
 
     def metadata(self, model: Model, offsets: Sequence[int | None]) -> tuple[int, ...]:
@@ -98,7 +101,7 @@ def requests_of(
     first_row = [0]
     for subgraph in model.subgraphs:
         first_row.append(first_row[-1] + len(subgraph.tensors))
-    plain = analyse(model, library.scratch, preallocated=graph.preallocated)
+    plain = analyse(model, library.scratch, preallocated=graph.preallocated) if kept else graph
     told = {(t.subgraph, t.tensor): t.lifespan for t in plain.tensors}
     tensors = list(graph.tensors)
     if plan_variables:

@@ -105,7 +105,7 @@ def prepare(
         if better is not None:
             others = planned_with(better[0])
             if others[0].arena.bytes < found[0].arena.bytes:
-                (running, order), found = better, others
+                running, order, found = better[0], better[1].operators, others
     head = found[0].head
     resolver = operators.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
     return PreparedModel(config, model, resolver, found, planned(running, head.offsets), running, order)

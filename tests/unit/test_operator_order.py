@@ -17,7 +17,7 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import get
 from tflm_zephyr.memory import plan_head
 from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.model_write import with_operator_order
+from tflm_zephyr.model_write import in_operator_order
 from tflm_zephyr.operator_order import best_order, better_order
 from tflm_zephyr.plan.problem import lower_bound
 
@@ -68,7 +68,7 @@ def test_against_all_orders() -> None:
         orders = [order for order in permutations(range(6)) if allowed(model, order)]
         for overlap in (False, True):
             found = best_order(model, KERNELS, overlap=overlap)
-            peaks = [peak(parse_model(with_operator_order(model, order)), overlap=overlap) for order in orders]
+            peaks = [peak(in_operator_order(model, order), overlap=overlap) for order in orders]
             assert found.peak_bytes == min(peaks) <= found.model_bytes == peak(model, overlap=overlap)
             assert allowed(model, found.operators)
             assert found.differs == (found.peak_bytes < found.model_bytes)
@@ -154,7 +154,7 @@ def test_operators_that_nobody_knows_may_have_effects(known: bool) -> None:
 def test_an_order_that_is_none_is_refused() -> None:
     for wrong in ((0, 1), (0, 1, 2, 3, 3), (0, 1, 2, 3, 5)):
         with pytest.raises(PlanError, match="not an order of the model's operators"):
-            with_operator_order(two_branches(True), wrong)
+            in_operator_order(two_branches(True), wrong)
 
 
 def test_thousands_of_operators_take_seconds() -> None:

@@ -79,12 +79,9 @@ class FirstFit:
 
     def occupy(self, buffer: int, offset: int, size: int) -> None:
         """Take `size` bytes from `offset` on during the buffer's life."""
-        touched: set[int] = set()
         for node in self._cover(buffer):
             _add(self._whole[node], offset, offset + size)
-            while node and node not in touched:
-                touched.add(node)
-                _add(self._part[node], offset, offset + size)
+            while node and _add(self._part[node], offset, offset + size):  # what a part has, those above it have
                 node >>= 1
 
     def _cover(self, buffer: int) -> list[int]:
@@ -119,8 +116,8 @@ def _spans(problem: Problem, steps: dict[int, int]) -> list[tuple[int, int]]:
     return [(steps[buffer.lower], ends[buffer.upper]) for buffer in problem.buffers]
 
 
-def _add(spans: _Spans, start: int, end: int) -> None:
-    """Add [start, end) to sorted, disjoint intervals; those that it touches become one."""
+def _add(spans: _Spans, start: int, end: int) -> bool:
+    """Add [start, end) to sorted, disjoint intervals; those that it touches become one. False if one of them has it."""
     low, high = 0, len(spans)
     while low < high:
         middle = (low + high) // 2
@@ -128,8 +125,11 @@ def _add(spans: _Spans, start: int, end: int) -> None:
             low = middle + 1
         else:
             high = middle
+    if low < len(spans) and spans[low][0] <= start and end <= spans[low][1]:
+        return False
     after = low
     while after < len(spans) and spans[after][0] <= end:
         start, end = min(start, spans[after][0]), max(end, spans[after][1])
         after += 1
     spans[low:after] = [(start, end)]
+    return True

@@ -46,8 +46,6 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
         found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work // 2)
         if found.size_bytes < best.size_bytes:
             best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
-        if len(problem.buffers) > _MANY_BUFFERS:
-            return best
     rest = work // (4 if merged is not None else 2 if problem.overlaps else 1)  # with overlaps there is a proof to come
     best = _packed(best, goal, rest)
     relaxed = _relaxed(problem)
@@ -71,9 +69,11 @@ def _packed(best: Plan, goal: int, work: int) -> Plan:
     orders = _orders(problem)
     if len(problem.buffers) <= _MANY_BUFFERS:
         best = _ordered(best, orders, goal)
+    searched = False
     if best.size_bytes > goal and not any(buffer.offset is not None for buffer in problem.buffers):
-        best = _Search(best, goal, work).run()
-    return _ordered(best, islice(orders, 1), goal)
+        search = _Search(best, goal, work)
+        best, searched = search.run(), search.pieces is not None
+    return _ordered(best, islice(orders, 1) if searched else orders, goal)
 
 
 def _ordered(best: Plan, orders: Iterator[list[int]], goal: int) -> Plan:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tflm_zephyr.plan import search
 from tflm_zephyr.plan.check import check
 from tflm_zephyr.plan.csvio import load
 from tflm_zephyr.plan.greedy import first_fit, greedy
-from tflm_zephyr.plan.problem import Buffer, Problem, lower_bound
+from tflm_zephyr.plan.problem import Buffer, Overlap, Problem, lower_bound
 from tflm_zephyr.plan.search import pack
 
 CAPACITY = 1_048_576
@@ -130,3 +131,23 @@ def test_hard_problems_fit_their_capacity(shared: Path, name: str) -> None:
 def test_minimallocs_example_is_packed_perfectly(shared: Path) -> None:
     plan = pack(load(shared / "allocation-problems" / "input.12.csv"))
     check(plan, arena_bytes=12)
+
+
+def test_many_buffers_over_their_inputs_reach_the_bound() -> None:
+    """A chain in which an output may be in place, or start a little below its input."""
+    rng = random.Random(3)
+    sizes = [16 * rng.randrange(1, 64) for _ in range(800)]
+    buffers = tuple(Buffer(str(i), i, i + 2, size) for i, size in enumerate(sizes))
+    overlaps = tuple(Overlap(i, i + 1, 16 * rng.randrange(0, 4)) for i in range(len(sizes) - 1))
+    plan = pack(Problem(buffers, overlaps=overlaps), work=2_000_000)
+    assert plan.size_bytes == plan.proven_bytes < lower_bound(Problem(buffers))
+
+
+def test_without_a_search_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long lives that begin one after the other: TFLM's order is a poor one, and there are too many pairs to search."""
+    rng = random.Random(1)
+    problem = Problem(tuple(Buffer(str(i), i, i + 300, rng.randrange(1, 5000)) for i in range(600)), alignment=1)
+    monkeypatch.setattr(search, "_MOST_PAIRS", 1000)
+    plan = pack(problem)
+    check(plan)
+    assert plan.size_bytes < 0.98 * greedy(problem).size_bytes
