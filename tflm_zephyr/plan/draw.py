@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arena's map by step, laid out as TFLM's GreedyMemoryPlanner::PrintMemoryPlan() prints it."""
+"""The arena's map by step, laid out as TFLM's GreedyMemoryPlanner::PrintMemoryPlan() prints it, with names."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from tflm_zephyr.plan.problem import Plan
 
 _SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDTH = 80
+LEGEND = "A line for each step: * lives in that step alone, ! is claimed by two buffers, . is free; then the bytes alive."
 
 
 def draw(plan: Plan) -> list[str]:
-    """The map as lines of text: one for each buffer (sign, size, offset, first and last step), then one for each step.
+    """The map as lines of text: a buffer each (sign, size, offset, first and last step, id), then a step each.
 
     A step's line shows the arena from its start (left) to its end in 80 cells: a buffer's sign where it is
     alive, `*` for one alive at a single step, `.` for free bytes, `!` where two buffers meet in a cell that
@@ -22,7 +23,7 @@ def draw(plan: Plan) -> list[str]:
     signs = ["*" if buffer.upper - buffer.lower == 1 else _SIGNS[i % len(_SIGNS)] for i, buffer in enumerate(buffers)]
     lines = [
         f"{signs[i]} (id={i}): size={sizes[i]}, offset={plan.offsets[i]}, "
-        f"first_used={buffer.lower} last_used={buffer.upper - 1}"
+        f"first_used={buffer.lower} last_used={buffer.upper - 1}  {buffer.id}"
         for i, buffer in enumerate(buffers)
     ]
     scale = max(_WIDTH, plan.size_bytes)

@@ -62,7 +62,7 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
     if head.overlapping:
         lines.append(f"  It holds for {item.kernels} alone: {_sharing(head)}.")
     if draw:
-        lines += ["", *drawing.draw(head.plan)]
+        lines += ["", *drawing.draw(head.plan), drawing.LEGEND]
     if written is not None:
         lines.append(f"Written: {written}")
     return "\n".join(lines)

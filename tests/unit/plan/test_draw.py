@@ -9,9 +9,9 @@ def test_the_map_has_the_form_of_tflms() -> None:
     # What TFLM's planner would print for these three buffers: sizes 1600, 1600 and 800 of an arena of 4000.
     buffers = (Buffer("in", 0, 2, 1600), Buffer("out", 1, 3, 1600), Buffer("scratch", 1, 2, 800))
     assert draw(Plan(Problem(buffers), (0, 1600, 3200), "given")) == [
-        "0 (id=0): size=1600, offset=0, first_used=0 last_used=1",
-        "1 (id=1): size=1600, offset=1600, first_used=1 last_used=2",
-        "* (id=2): size=800, offset=3200, first_used=1 last_used=1",
+        "0 (id=0): size=1600, offset=0, first_used=0 last_used=1  in",
+        "1 (id=1): size=1600, offset=1600, first_used=1 last_used=2  out",
+        "* (id=2): size=800, offset=3200, first_used=1 last_used=1  scratch",
         "   0: " + "0" * 32 + "." * 48 + " (2k)",
         "   1: " + "0" * 32 + "1" * 32 + "*" * 16 + " (4k)",
         "   2: " + "." * 32 + "1" * 32 + "." * 16 + " (2k)",
