@@ -7,7 +7,7 @@ from tflm_zephyr.plan.problem import Plan
 
 _SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WIDTH = 80
-LEGEND = "A line for each step: * lives in that step alone, ! is claimed by two buffers, . is free; then the bytes alive."
+LEGEND = "A line a step: * lives in that step alone, ! is claimed by two buffers, . is free; then the bytes alive."
 
 
 def draw(plan: Plan) -> list[str]:
