@@ -110,6 +110,12 @@ def test_types_that_the_kernel_leaves_to_reference_code() -> None:
     assert "CONV_2D (1 of 2)" in short(kernels)[0]
 
 
+def test_types_of_inputs_and_outputs_are_told_apart() -> None:
+    kernels = found(("TRANSPOSE_CONV", ["int32", "int8", "int16"], "int16"), ("SOFTMAX", ["float32"], "float32"))
+    assert next(iter(reasons(kernels)["TRANSPOSE_CONV"])).startswith("int32 and int8 and int16 to int16, which")
+    assert next(iter(reasons(kernels)["SOFTMAX"])).startswith("float32, which")
+
+
 def test_shapes_that_the_kernel_leaves_to_reference_code() -> None:
     kernels = found(("ADD", ["int8", "int8"], "int8"), ("ADD", ["int8", "int8*"], "int8"))
     ((why, uses),) = reasons(kernels)["ADD"].items()

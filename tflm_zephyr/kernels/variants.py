@@ -48,10 +48,12 @@ class Use:
     @property
     def types(self) -> str:
         """The types of its inputs that are no constants and of its outputs, for a message."""
-        tensors = self.subgraph.tensors
-        indices = [i for i in self.operator.inputs if i >= 0 and not tensors[i].is_constant]
-        names = dict.fromkeys(tensors[i].type.value for i in (*indices, *(i for i in self.operator.outputs if i >= 0)))
-        return " to ".join(names)
+        taken = [i for i in self.operator.inputs if i >= 0 and not self.subgraph.tensors[i].is_constant]
+        given = [i for i in self.operator.outputs if i >= 0]
+        sides = [
+            " and ".join(dict.fromkeys(self.subgraph.tensors[i].type.value for i in side)) for side in (taken, given)
+        ]
+        return " to ".join(dict.fromkeys(filter(None, sides)))
 
 
 def uses_of(model: Model, *, customs: bool = False) -> dict[str, list[Use]]:
