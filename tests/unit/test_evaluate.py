@@ -119,8 +119,10 @@ def test_an_interrupt_keeps_what_is_done_and_closes_all(tmp_path: Path) -> None:
         if count == 5:
             raise KeyboardInterrupt
 
+    said: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        run(bench, 2, kept, on_sample=interrupt)
+        run(bench, 2, kept, on_sample=interrupt, on_interrupt=said.append)
+    assert said == [f"5 of 24 samples are done: run it again with --resume {kept} to go on"]
     assert len(json.loads(kept.read_text())["results"]) == 5
     assert all(session.closed for session in bench.sessions)
     assert run(Bench(), 2, kept) == WANT
@@ -349,6 +351,8 @@ def test_folders_are_classes(tool: Tool, bench: Bench) -> None:
         (["d.npz", "--port", "a", "--port", "b", "-j", "3"], "2 ports are as many jobs"),
         (["d.npz", "--port", "a", "--resume", "d.npz"], "d.npz: holds no results to go on from"),
         (["empty", "--app", "a"], "empty: holds no folders with files"),
+        (["d.npz", "--port", "a", "--resume", "empty"], "empty: cannot be read (Is a directory). Name another file"),
+        (["d.npz", "--host", "m.tflite", "--record", "r"], "--host: no bytes go over a link there"),
     ],
 )
 def test_what_is_wrong_is_one_line(tool: Tool, bench: Bench, argv: list[str], said: str) -> None:

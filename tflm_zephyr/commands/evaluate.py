@@ -47,6 +47,7 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
                     on_start=bar.skip,
                     on_sample=bar.update,
                     on_lost=_tell(say),
+                    on_interrupt=lambda text: say(f"note: {text}"),
                 )
     if args.host is not None:
         results = _on_host(targets(args)[0], data.inputs)

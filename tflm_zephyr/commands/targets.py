@@ -42,6 +42,8 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
             where=args.tflm_command,
             hint="Give just one of --app APP, --port URL, --host MODEL, --replay FILE (--port goes with --app)",
         )
+    if args.host is not None and args.record is not None:
+        raise AppError("no bytes go over a link there", where="--host", hint="Leave --record out")
     if len(ports) > 1 and args.record is not None:
         raise AppError("records one port", where="--record", hint="Give one --port")
     several = tuple(replace(common, port=port, usb_serial=probe) for port, probe in zip(ports, probes, strict=True))

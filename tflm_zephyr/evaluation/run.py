@@ -44,12 +44,13 @@ def run_all(
     on_start: Callable[[int], object] | None = None,
     on_sample: Callable[[], object] | None = None,
     on_lost: Callable[[ToolError], object] | None = None,
+    on_interrupt: Callable[[str], object] | None = None,
 ) -> tuple[Result, ...]:
     """The results of all `inputs`, in their order. Those that the file `kept` has are not run again.
 
     `build` stands for the files that run, as in key_of. `on_start` gets how many samples those are that are not run
-    again, `on_lost` the error of a session that ended while others go on. `kept` is written every few seconds and at
-    the end, whatever that end is. Raises ToolError.
+    again, `on_lost` the error of a session that ended while others go on, `on_interrupt` how to go on after Ctrl-C.
+    `kept` is written every few seconds and at the end, whatever that end is. Raises ToolError.
     """
     key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
     results = state.load(kept, key, count, size) if kept is not None else {}
@@ -69,16 +70,22 @@ def run_all(
                 state.save(kept, key, count, results)
                 saved = time.monotonic()
     except ToolError as error:
-        where = f"{len(results)} of {count} samples are done"
-        hint = (
-            f"{where}: run it again with --resume {kept} to go on"
-            if kept is not None
-            else (f"{where}; with --resume FILE they are kept for the next time")
-        )
+        hint = _so_far(len(results), count, kept)
         raise type(error)(
             error.what, where=error.where, hint=f"{error.hint}. {hint}" if error.hint else hint
         ) from error
+    except KeyboardInterrupt:
+        if on_interrupt is not None:
+            on_interrupt(_so_far(len(results), count, kept))
+        raise
     finally:
         if kept is not None and results:
             state.save(kept, key, count, results)
     return tuple(results[index] for index in range(count))
+
+
+def _so_far(done: int, count: int, kept: Path | None) -> str:
+    where = f"{done} of {count} samples are done"
+    if kept is None:
+        return f"{where}; with --resume FILE they are kept for the next time"
+    return f"{where}: run it again with --resume {kept} to go on"

@@ -51,7 +51,9 @@ def load(path: Path, key: str, count: int, output_bytes: int) -> dict[int, Resul
         whole = raw["version"] == _VERSION and isinstance(raw["key"], str) and raw["count"] >= 0
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+    except OSError as err:
+        raise ToolError(f"cannot be read ({err.strerror or err})", where=str(path), hint="Name another file") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
         raise ToolError(f"holds no results to go on from ({err})", where=str(path), hint="Name another file") from None
     if not whole or raw["key"] != key or raw["count"] != count:
         raise ToolError(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy
 
 _FULL_SCALE = 32768.0
+_UNKNOWN_BYTES = 0x7FFF0000  # what programs write that make sound into a pipe says no length: this or more
 
 
 def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> list[Sample]:
@@ -30,7 +31,14 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
     """
     sound, notes = _read(data, name, options.rate_hz)
     front = options.frontend
-    window = prod(tensor.shape if front is None else front.input.shape)
+    taken = tensor if front is None else front.input
+    if sum(size > 1 for size in taken.shape) > 1:
+        raise ToolError(
+            f"is sound, one value after another, the input {taken.name} takes {tuple(taken.shape)}",
+            where=name,
+            hint="Let a model that makes its features run before it, with --frontend, or give an .npy of that shape",
+        )
+    window = prod(taken.shape)
     stride = options.stride_samples or window
     cut = [sound[at : at + window] for at in range(0, len(sound) - window + 1, stride)]
     if not cut:
@@ -92,7 +100,8 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
     try:
         with wave.open(io.BytesIO(data)) as file:
             channels, width, rate_hz = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            frames = file.readframes(file.getnframes())
+            told = file.getnframes()
+            frames = file.readframes(told)
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
         raise ToolError(
             f"not a readable WAV file ({str(error) or 'it ends too early'})",
@@ -105,7 +114,12 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
             where=name,
             hint=f"Convert it, as `sox IN -r {wanted_hz} OUT.wav` does",
         )
-    whole = frames[: len(frames) // (width * channels) * width * channels]
+    came = len(frames) // (width * channels)
+    if came < told and told * width * channels < _UNKNOWN_BYTES:
+        raise ToolError(
+            f"not a whole WAV file (it ends after {came} of {told} sound samples)", where=name, hint="Copy it anew"
+        )
+    whole = frames[: came * width * channels]
     notes = [f"{rate_hz} Hz taken as the model's rate"] if wanted_hz is None else []
     if width == 1:  # unsigned
         sound = (numpy.frombuffer(whole, numpy.uint8).astype(numpy.int16) - 128) << 8

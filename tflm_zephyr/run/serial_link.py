@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import termios
 import time
 from collections.abc import Callable
@@ -19,20 +20,26 @@ from tflm_zephyr.run.result import Where
 
 _POLL_S = 0.05  # a port's own time-out stays as it is: changing it makes pyserial configure the port again
 _WRITE_TIMEOUT_S = 10.0
+_A_PORT = "A port is a device such as /dev/ttyACM0, or a URL such as socket://host:port"
 _HINTS = {
     errno.ENOENT: "Is the board plugged in and switched on?",
     errno.EACCES: "Add yourself to the port's group (dialout on Debian), then log in again",
     errno.EPERM: "Add yourself to the port's group (dialout on Debian), then log in again",
     errno.EBUSY: "Another program has it open: a terminal, a modem manager, another run",
     errno.EAGAIN: "Another program has it open: a terminal, a modem manager, another run",
+    errno.EISDIR: _A_PORT,
+    errno.ENOTTY: _A_PORT,
     errno.ECONNREFUSED: "Nothing listens there; is the port server running?",
 }
+_TCP_PORT = re.compile(r"://[^/?]*:\d+(?:[/?]|$)")
 _WHAT = {
     errno.ENOENT: "no such serial port",
     errno.EACCES: "no permission to open this serial port",
     errno.EPERM: "no permission to open this serial port",
     errno.EBUSY: "this serial port is busy",
     errno.EAGAIN: "this serial port is busy",
+    errno.EISDIR: "is a folder, no serial port",
+    errno.ENOTTY: "is no serial port",
 }
 
 
@@ -108,7 +115,9 @@ class SerialLink:
                 hint += f" Ports that are here: {', '.join(port.device for port in find_ports()) or 'none'}"
             return DeviceError(_WHAT[number], where=self.name, hint=hint)
         text = " ".join(str(err).split()) or type(err).__name__
-        hint = _HINTS.get(number, "A port is a device such as /dev/ttyACM0, or a URL such as socket://host:port")
+        if self.name.partition("://")[0] in ("socket", "rfc2217") and not _TCP_PORT.search(self.name):
+            text = "it names no TCP port"
+        hint = _HINTS.get(number, _A_PORT)
         return DeviceError(f"cannot open this serial port ({text})", where=self.name, hint=hint)
 
 

@@ -89,7 +89,7 @@ def identity(target: Target) -> str:
     files = [path for path in (target.elf, target.recording) if path is not None]
     if target.app is not None:
         board = _board(target, load_manifest(target.app))
-        files += [target.app / MANIFEST, _build_dir(target, board) / "zephyr" / "zephyr.elf"]
+        files += [target.app / MANIFEST, _elf(target, board)]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in files]
     return " ".join(digests)
 
@@ -123,6 +123,12 @@ def _app(target: Target, manifest: AppManifest, on_build: OnText | None) -> _Rou
     board = _board(target, manifest)
     if target.build:
         _build(target, manifest, board, on_build)
+    elif not (target.port or board.name in manifest.boards or _elf(target, board).is_file()):
+        raise AppError(
+            f"is neither generated nor built for {board.name}",
+            where=str(target.app),
+            hint=f"It is for {', '.join(manifest.boards)}",
+        )
     if board.qemu is not None and not target.port:
         return _qemu(target, board.qemu, manifest.models, board)
     return _serial(target, board, manifest.models)
@@ -139,11 +145,15 @@ def _build_dir(target: Target, board: Board) -> Path:
     return target.build_dir or target.app / "build" / board.file_stem
 
 
+def _elf(target: Target, board: Board) -> Path:
+    return target.elf or _build_dir(target, board) / "zephyr" / "zephyr.elf"
+
+
 def _qemu(target: Target, spec: QemuSpec, expect: Mapping[str, str], board: Board | None = None) -> _Route:
     elf = target.elf
     if elf is None:
         assert board is not None
-        elf = _build_dir(target, board) / "zephyr" / "zephyr.elf"
+        elf = _elf(target, board)
     link = QemuLink(spec, elf, icount=target.icount)
     # With -icount shift=0 an instruction is a nanosecond; the clock is the machine's, whatever Zephyr takes it for.
     return _Route(link, _NANOSECONDS // spec.clock_hz if target.icount else None, expect)

@@ -100,6 +100,8 @@ class ReplayLink:
         self.name = str(path)
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
+            if not lines:
+                raise ValueError("it is empty")
             head, *entries = [json.loads(line) for line in lines]
             if head["recording"] != _VERSION:
                 raise ValueError(f"version {head['recording']}, not {_VERSION}")

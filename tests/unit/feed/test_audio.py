@@ -108,6 +108,24 @@ def test_what_is_no_recording_is_one_line(data: bytes) -> None:
         audio_samples(data, "a.wav", INT16, FeedOptions())
 
 
+def test_half_a_recording_is_refused_but_not_one_whose_length_nobody_knew() -> None:
+    whole = wav(range(8))
+    with pytest.raises(ToolError, match=r"a\.wav: not a whole WAV file \(it ends after 4 of 8 sound samples\)"):
+        audio_samples(whole[:-8], "a.wav", INT16, FeedOptions())
+    for size in (0xFFFFFFFF, 0x7FFFFFFF - 36):  # ffmpeg and sox, into a pipe
+        told = size.to_bytes(4, "little")
+        piped = whole[:4] + told + whole[8:40] + told + whole[44:]
+        assert windows(piped, INT16, FeedOptions()) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_sound_is_no_image_and_no_rows_of_features() -> None:
+    for shape in ((1, 8, 8, 1), (1, 49, 10), (2, 2)):
+        with pytest.raises(ToolError, match=r"a\.wav: is sound, .* the input picture takes \(.*--frontend"):
+            audio_samples(wav(range(64)), "a.wav", TensorForm("picture", "int8", shape, 0.5, 0), FeedOptions())
+    flat = TensorForm("sound", "int16", (1, 1, 4, 1), None, 0)
+    assert windows(wav(range(4)), flat, FeedOptions()) == [[0, 1, 2, 3]]
+
+
 def test_a_recording_of_less_than_a_window() -> None:
     with pytest.raises(ToolError, match="3 sound samples are less than one window of 4"):
         audio_samples(wav([1, 2, 3]), "a.wav", INT16, FeedOptions())

@@ -76,7 +76,10 @@ def test_unplugged() -> None:
     [
         ("/dev/nosuchport", "no such serial port. Is the board plugged in"),
         ("spy:///dev/nosuchport", "no such serial port"),
-        ("/dev/null", "cannot open this serial port"),
+        ("/dev/null", "is no serial port"),
+        ("/dev", "is a folder, no serial port"),
+        ("socket://localhost", "it names no TCP port"),
+        ("rfc2217://localhost?ign_set_control", "it names no TCP port"),
         ("bogus://x", "protocol 'bogus' not known"),
         ("socket://nonsense", "socket://host:port"),
         ("socket://127.0.0.1:1", "Nothing listens there"),

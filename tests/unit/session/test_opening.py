@@ -101,6 +101,9 @@ def test_an_app_without_the_link_is_told(tmp_path: Path) -> None:
         write(app, render(made.spec), made.manifest)
         with pytest.raises(ToolError, match=said):
             open_session(Target(app=app))
+    for board in ("nrf9160dk/nrf9160", "no/such"):
+        with pytest.raises(AppError, match=f"neither generated nor built for {board}. It is for mps2/an385"):
+            open_session(Target(app=app, board=board))
 
 
 def test_an_app_that_does_not_ask_for_the_link_has_nothing_of_it(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not a whole recording"),
+        ("", "not a whole recording .it is empty"),
         ("{", "not a whole recording"),
         ('{"recording": 2, "where": "qemu"}', "version 2, not 1"),
         ("[]", "not a whole recording"),
