@@ -20,6 +20,12 @@ def add_plan(commands: Commands) -> None:
         help="a .tflite model, or several for one arena; or a CSV: id,lower,upper,size",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the planned .tflite (or CSV)")
+    parser.add_argument(
+        "--capacity",
+        type=size,
+        metavar="BYTES",
+        help="for a CSV: what it has to fit in; exit 1 when no packing within it is found",
+    )
     parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
     parser.add_argument("--core", metavar="CORE", help="for cmsis_nn: as in cortex-m33 (default: what suits all)")
     add_planning(parser)

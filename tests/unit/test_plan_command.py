@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,10 @@ from tests.builder import chain
 from tests.unit.conftest import Tool
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import every_core, on_core
+from tflm_zephyr.plan import search
+from tflm_zephyr.plan.csvio import read_plan
+from tflm_zephyr.plan.linear import linear
+from tflm_zephyr.plan.problem import Plan, Problem
 
 
 def test_kinds_of_cores() -> None:
@@ -32,6 +38,59 @@ def test_cores(tool: Tool, shared: Path) -> None:
     assert heads["cortex-m3"] == heads["cortex-m4"] == heads["cortex-m55"] == every
     assert "on cortex-m3" in tool("plan", model, "--kernels", "cmsis_nn", "--core", "cortex-m3").out
     assert "no core 'x'" in tool("plan", model, "--core", "x").one_line()
+
+
+def test_a_csv_within_a_capacity(tool: Tool, tmp_path: Path) -> None:
+    """Three buffers of which two live at once; and what TFLM's rule does not fit, but a search does."""
+    problem = tmp_path / "p.csv"
+    problem.write_text("id,lower,upper,size\na,0,2,16\nb,1,3,32\nc,2,4,16\n")
+    assert tool("plan", problem, "--capacity", 48, "-o", "out.csv", "--json").json["size_bytes"] == 48
+    assert read_plan(Path("out.csv").read_text()).size_bytes == 48
+    refused = tool("plan", problem, "--capacity", 47, "-o", "other.csv").one_line()
+    assert f"{problem}: no packing fits in 47 bytes: 48 are needed at least. Give a larger --capacity" in refused
+    assert not Path("other.csv").exists()
+    assert "is no size in bytes" in tool("plan", problem, "--capacity", "-1").err
+
+
+def test_a_search_ends_where_the_capacity_is_reached(tool: Tool, tmp_path: Path) -> None:
+    """With room enough TFLM's own rule does; without, the search goes on to what is proven."""
+    problem = tmp_path / "p.csv"
+    rng = random.Random(4)
+    starts = [(rng.randrange(30), rng.randrange(1, 12), rng.randrange(1, 99)) for _ in range(60)]
+    rows = (f"{i},{start},{start + life},{size}" for i, (start, life, size) in enumerate(starts))
+    problem.write_text("\n".join(["id,lower,upper,size", *rows]))
+    best = tool("plan", problem, "--json").json
+    roomy = tool("plan", problem, "--capacity", "1M", "--json").json
+    assert roomy["method"] == "greedy" and best["size_bytes"] < roomy["size_bytes"]
+    assert tool("plan", problem, "--capacity", best["size_bytes"], "--json").json["size_bytes"] == best["size_bytes"]
+
+
+def test_a_capacity_that_a_search_rules_out(tool: Tool, tmp_path: Path) -> None:
+    """No more than 80 bytes are alive at once, and yet they do not suffice."""
+    pieces = [(0, 1, 3), (1, 2, 2), (0, 3, 2), (2, 3, 1), (1, 7, 1), (3, 7, 3), (2, 8, 1), (7, 9, 4)]
+    rows = (f"{i},{low},{high},{16 * size}" for i, (low, high, size) in enumerate(pieces))
+    problem = tmp_path / "p.csv"
+    problem.write_text("\n".join(["id,lower,upper,size", *rows]))
+    assert "no packing fits in 80 bytes: 96 are needed at least" in tool("plan", problem, "--capacity", 80).one_line()
+    assert tool("plan", problem, "--capacity", 96).code == 0
+
+
+def test_a_capacity_that_is_neither_reached_nor_ruled_out(
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = tmp_path / "p.csv"
+    problem.write_text("id,lower,upper,size\na,0,2,16\nb,1,3,32\n")
+
+    def stuck(problem: Problem, *, capacity: int) -> Plan:
+        return replace(linear(problem), offsets=(0, 40), proven_bytes=48)
+
+    monkeypatch.setattr(search, "pack", stuck)
+    said = tool("plan", problem, "--capacity", 50).one_line()
+    assert "no packing was found that fits in 50 bytes, but none is ruled out. The smallest one found has 72, 48" in said
+
+
+def test_capacity_is_for_csvs(tool: Tool, model_file: Path) -> None:
+    assert "--capacity is for a CSV" in tool("plan", model_file, "--capacity", "4k").one_line()
 
 
 def test_preallocated_tensors(tool: Tool, model_file: Path) -> None:

@@ -48,6 +48,7 @@ def _without_collection() -> Iterator[None]:
 def _plan(args: argparse.Namespace) -> Done:
     if [path.suffix.lower() for path in args.model] == [".csv"]:
         return _plan_csv(args, args.model[0])
+    _refuse(args, ("capacity",), "is for a CSV", "Leave it out; --arena is what the plan of --plan-file has to fit in")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model_write import planned
@@ -160,12 +161,22 @@ def _json(args: argparse.Namespace, item: report.PlannedModel) -> dict[str, Any]
 def _plan_csv(args: argparse.Namespace, path: Path) -> Done:
     from tflm_zephyr.plan import csvio
     from tflm_zephyr.plan.check import check
+    from tflm_zephyr.plan.problem import lower_bound
     from tflm_zephyr.plan.search import pack
 
     _refuse(args, _OF_MODELS, "is for models", "Leave it out for a CSV")
     problem = csvio.load(path)
-    plan = pack(problem)
-    check(plan)
+    least = lower_bound(problem)
+    if args.capacity is None or least <= args.capacity:
+        plan = pack(problem, capacity=args.capacity)
+        check(plan)
+        least = plan.proven_bytes
+    if args.capacity is not None and least > args.capacity:
+        what = f"no packing fits in {args.capacity} bytes: {least} are needed at least"
+        raise PlanError(what, where=str(path), hint="Give a larger --capacity")
+    if args.capacity is not None and plan.size_bytes > args.capacity:
+        what = f"no packing was found that fits in {args.capacity} bytes, but none is ruled out"
+        raise PlanError(what, where=str(path), hint=f"The smallest one found has {plan.size_bytes}, {least} are needed")
     if args.output is not None:
         _write_output(args.output, path, csvio.dump(plan).encode())
     return Done(

@@ -35,8 +35,8 @@ _MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, known: Plan | None = None) -> Plan:
     """The smallest plan found; its `proven_bytes` say what no plan can go below, as far as that is proven.
 
-    The search ends at that bound, at `capacity` bytes when that is given, or when `work` is spent. `known` is
-    what `greedy` makes of the problem, where that has been computed already.
+    The search ends at that bound, or when `work` is spent; with `capacity` bytes given also where these are reached, or
+    proven to be too few. `known` is what `greedy` makes of the problem, where that has been computed already.
     """
     bound = lower_bound(problem)
     best = replace(known or greedy(problem), problem=problem, proven_bytes=bound)
@@ -47,7 +47,7 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
         if found.size_bytes < best.size_bytes:
             best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
     rest = work // (4 if merged is not None else 2 if problem.overlaps else 1)  # with overlaps there is a proof to come
-    best = _packed(best, goal, rest)
+    best = _packed(best, goal, rest, capacity)
     relaxed = _relaxed(problem)
     if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
         proven = _Search(replace(best, problem=relaxed), goal, rest).run().proven_bytes
@@ -64,14 +64,14 @@ def _relaxed(problem: Problem) -> Problem:
     return replace(problem, overlaps=tuple(overlaps))
 
 
-def _packed(best: Plan, goal: int, work: int) -> Plan:
+def _packed(best: Plan, goal: int, work: int, capacity: int | None = None) -> Plan:
     problem = best.problem
     orders = _orders(problem)
     if len(problem.buffers) <= _MANY_BUFFERS:
         best = _ordered(best, orders, goal)
     searched = False
     if best.size_bytes > goal and not any(buffer.offset is not None for buffer in problem.buffers):
-        search = _Search(best, goal, work)
+        search = _Search(best, goal, work, capacity)
         best, searched = search.run(), search.pieces is not None
     return _ordered(best, islice(orders, 1) if searched else orders, goal)
 
@@ -121,8 +121,8 @@ class _Search:
     Sizes are counted in the largest unit that all of them share.
     """
 
-    def __init__(self, best: Plan, goal: int, work: int) -> None:
-        problem = best.problem
+    def __init__(self, best: Plan, goal: int, work: int, capacity: int | None = None) -> None:
+        problem, self.capacity = best.problem, capacity
         # Buffers of no bytes are out of the way anywhere; TFLM puts them at 0.
         self.indices = [i for i, size in enumerate(problem.sizes) if size > 0]
         buffers = [problem.buffers[i] for i in self.indices]
@@ -151,7 +151,8 @@ class _Search:
         return self.best
 
     def _finished(self) -> bool:
-        return self.budget <= 0 or self._units(self.best.size_bytes) <= self.goal
+        impossible = self.capacity is not None and self.best.proven_bytes > self.capacity
+        return impossible or self.budget <= 0 or self._units(self.best.size_bytes) <= self.goal
 
     def _units(self, size_bytes: int) -> int:
         return -(-size_bytes // self.unit)
