@@ -21,7 +21,7 @@ from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.interface import tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION, other_kernels
-from tflm_zephyr.kernels.variants import typed_registration, uses_of
+from tflm_zephyr.kernels.variants import miscomputed, typed_registration, uses_of
 from tflm_zephyr.kernels.work import cmsis_nn_work
 from tflm_zephyr.main_stack import UNMEASURED_BYTES, least_main_stack_bytes, main_stack_bytes
 from tflm_zephyr.measurements import applied
@@ -79,20 +79,23 @@ def generate(
     keep_golden: bool = False,
     golden: bool = True,
     measured: bool = True,
+    compiler: str = "",
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
     `boards`: those of `config` with what a workspace knows of them; otherwise what is known without one.
     `keep_golden`: with the golden runs that are there, whichever engines made them. `golden`: False for none, which
     needs no engine; the app is then good for its sizes alone. `measured`: False for estimates where sizes that were
-    measured hold.
+    measured hold. `compiler`: what compiles on this machine, see measurements.applied.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    work = sum(cmsis_nn_work(load_model(item.model)) for item in config.models)
-    choice = choose(config.kernels, boards, tflm.sources, work=work)
+    loaded = [load_model(item.model) for item in config.models]
+    faults = zip(config.models, map(miscomputed, loaded), strict=True)
+    wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
+    choice = choose(config.kernels, boards, tflm.sources, work=sum(map(cmsis_nn_work, loaded)), wrong=wrong)
     libraries = kernel_libraries(
         choice.names,
         boards,
@@ -167,9 +170,8 @@ def generate(
         shared, arena = share_arena(models, prepared, base, name)
         spec = replace(spec, models=shared, shared_arena=arena)
     elif measured:
-        spec, remarks = applied(
-            spec, load_measurements(app), stack=config.main_stack_bytes is None and not config.host_link
-        )
+        with_stack = config.main_stack_bytes is None and not config.host_link
+        spec, remarks = applied(spec, load_measurements(app), stack=with_stack, compiler=compiler)
         notes += remarks
     manifest = AppManifest(
         generator=__version__,

@@ -38,12 +38,15 @@ class KernelChoice:
         return self.names[0] if len(self.names) == 1 else AUTO
 
 
-def choose(asked: str, boards: Sequence[Board], available: Collection[str], *, work: int = LEAST_WORK) -> KernelChoice:
+def choose(
+    asked: str, boards: Sequence[Board], available: Collection[str], *, work: int = LEAST_WORK, wrong: str = ""
+) -> KernelChoice:
     """The libraries for `boards`. `asked` is "auto" or a library's name, `available` what the workspace has.
 
-    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.work).
+    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.work). `wrong`: what it
+    would compute wrongly (kernels.variants), "" for nothing.
 
-    Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, or in a workspace without it.
+    Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, in a workspace without it, or with `wrong`.
     """
     if asked == REFERENCE:
         return KernelChoice((REFERENCE,))
@@ -57,8 +60,12 @@ def choose(asked: str, boards: Sequence[Board], available: Collection[str], *, w
                 )
         if CMSIS_NN not in available:
             raise AppError("the workspace has no cmsis-nn module", where="--kernels cmsis_nn", hint=ALLOW_CMSIS_NN)
+        if wrong:
+            raise AppError(wrong, where="--kernels cmsis_nn", hint="Use --kernels reference")
         return KernelChoice((CMSIS_NN,))
     names = {name for board in boards for name in libraries_of(board)}
+    if CMSIS_NN in names and wrong:
+        return KernelChoice((REFERENCE,), (f"reference kernels: {wrong}",))
     if CMSIS_NN in names and work < LEAST_WORK:
         what = f"just {work} multiply-accumulates" if work else "nothing"
         return KernelChoice((REFERENCE,), (f"reference kernels: CMSIS-NN would have {what} to compute",))

@@ -3,7 +3,8 @@
 
 A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
 revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
-is another one, the app goes back to the estimate. The compiler is of no account: `generate` does not know it.
+is another one, the app goes back to the estimate; so it does for another compiler or C library, on a machine that has
+one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Target:
     """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of.
 
     `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
-    is the SHA-256 of custom operators' code, "" without. What an older file does not tell is "", which does not hold.
+    is the SHA-256 of custom operators' code, "" without; `compiler` also names the C library, and is "" where there is
+    none. What an older file does not tell is "", which does not hold.
     """
 
     core: str
@@ -45,6 +47,7 @@ class Target:
     cmsis_nn_revision: str = ""
     zephyr: str = ""
     custom: str = ""
+    compiler: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,10 @@ def options_of(spec: AppSpec) -> str:
     return f"{spec.tflm} debug" if spec.debug else spec.tflm
 
 
-def target_of(spec: AppSpec, board: Board, kernels: str = "") -> Target | None:
+def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> Target | None:
     """What the app for `board` is measured as; None where its core, or which kernels it gets, is not known.
 
-    kernels: the library, where a build has told it.
+    kernels: the library, where a build has told it. compiler: see Target.
     """
     names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
     if not board.core or len(names) != 1:
@@ -127,17 +130,24 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "") -> Target | None:
         spec.cmsis_nn_revision if names[0] == CMSIS_NN else "",
         spec.zephyr_revision or spec.zephyr_version,
         spec.custom_sha256,
+        compiler,
     )
 
 
-def applied(spec: AppSpec, found: Measurements, *, stack: bool) -> tuple[AppSpec, tuple[str, ...]]:
+def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = "") -> tuple[AppSpec, tuple[str, ...]]:
     """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
 
-    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too.
+    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too. compiler:
+    what compiles here; where nothing is known to, what was measured holds whatever the compiler was.
     """
     if not found.arenas:
         return spec, ()
-    targets = tuple(dict.fromkeys(target_of(spec, board) for board in spec.boards))
+    if not compiler:
+        found = Measurements(
+            tuple(replace(item, target=replace(item.target, compiler="")) for item in found.arenas),
+            tuple(replace(item, target=replace(item.target, compiler="")) for item in found.stacks),
+        )
+    targets = tuple(dict.fromkeys(target_of(spec, board, compiler=compiler) for board in spec.boards))
     models, notes = [], []
     for model in spec.models:
         mine = [item for item in found.arenas if item.model == model.ident]
@@ -188,6 +198,7 @@ def _why(found: Iterable[ArenaMeasurement], wanted: Target | None, sha: str) -> 
             ("CMSIS-NN revision", item.target.cmsis_nn_revision == wanted.cmsis_nn_revision),
             ("Zephyr version", item.target.zephyr == wanted.zephyr),
             ("custom operators", item.target.custom == wanted.custom),
+            ("compiler or C library", item.target.compiler == wanted.compiler),
         )
         if not same
     ]

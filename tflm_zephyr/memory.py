@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tflm_zephyr.candidates import candidates, packed, played
 from tflm_zephyr.errors import PlanError
@@ -70,14 +71,17 @@ class HeadPlan:
         """What TFLM reports as the arena's head with this plan."""
         return self.plan.size_bytes
 
-    @property
+    @cached_property
     def overlapping(self) -> int:
-        """How many outputs share bytes with an input."""
-        offsets, sizes = self.plan.offsets, self.problem.sizes
-        ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+        """How many outputs share bytes with an input, whoever placed them."""
+        spans = [(at, at + size) for at, size in zip(self.plan.offsets, self.problem.sizes, strict=True)]
+        dying: dict[int, list[tuple[int, int]]] = {}
+        for buffer, span in zip(self.problem.buffers, spans, strict=True):
+            if buffer.lower < buffer.upper - 1 and span[0] < span[1]:
+                dying.setdefault(buffer.upper - 1, []).append(span)
         return sum(
-            offsets[pair.input] < ends[pair.output] and offsets[pair.output] < ends[pair.input]
-            for pair in self.problem.overlaps
+            any(max(start, one) < min(end, other) for one, other in dying.get(buffer.lower, ()))
+            for buffer, (start, end) in zip(self.problem.buffers, spans, strict=True)
         )
 
     @property

@@ -27,7 +27,9 @@ def add_plan(commands: Commands) -> None:
         help="for a CSV: what it has to fit in; exit 1 when no packing within it is found",
     )
     parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
-    parser.add_argument("--core", metavar="CORE", help="for cmsis_nn: as in cortex-m33 (default: what suits all)")
+    parser.add_argument(
+        "--core", metavar="CORE", help="for cmsis_nn: as in cortex-m33 (default: what suits all without Helium)"
+    )
     add_planning(parser)
     parser.add_argument(
         "--plan-file", type=Path, metavar="PLAN", help="check this plan instead: JSON, as --json prints it"

@@ -108,12 +108,13 @@ def measure_app(
     link: MakeLink,
     timeout_s: float,
     keep_stack: bool = False,
+    compiler: str = "",
     on_line: OnLine | None = None,
 ) -> Sizes:
     """Measure and prove `spec` for `board` on `emulated`. Everything is written below `app`/build/size.
 
-    keep_stack: the main stack is the user's; it is measured all the same. Raises BuildError; DeviceError when a
-    model does not run, or a proof fails.
+    keep_stack: the main stack is the user's; it is measured all the same. compiler: what `build` compiles with. Raises
+    BuildError; DeviceError when a model does not run, or a proof fails.
     """
     folder = app / "build" / "size" / board.file_stem
     idents = [model.ident for model in spec.models]
@@ -122,7 +123,7 @@ def measure_app(
     elf = build(measuring, emulated)
     found = measure(link(emulated, elf), idents, timeout_s=timeout_s, on_line=on_line)
     kernels = found[0].result.kernels
-    target = target_of(spec, board, kernels)
+    target = target_of(spec, board, kernels, compiler)
     assert target is not None  # the board has a core, and the build has told the kernels
     stacks = found[-1].result.stacks
     if stacks is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,12 +38,29 @@ _NUMBERS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What a Zephyr build needs to use a compiler: environment variables and CMake arguments."""
+    """What a Zephyr build needs to use a compiler: environment variables and CMake arguments.
+
+    `gcc` and `libc` are what it compiles Arm code with, None and "" where nobody has told.
+    """
 
     variant: str
     describe: str
     env: Mapping[str, str] = field(default_factory=dict)
     cmake_args: tuple[str, ...] = ()
+    gcc: Path | None = field(default=None, compare=False)
+    libc: str = field(default="", compare=False)
+
+
+def compiler_here(environ: Mapping[str, str] | None = None) -> str:
+    """Compiler and C library of Arm code on this machine, with the compiler's version; "" where that is not known."""
+    try:
+        toolchain = detect_toolchain(environ)
+        said = None if toolchain.gcc is None else _ask(toolchain.gcc, "--version")
+    except BuildError:
+        return ""
+    # As in "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"; how the program was called is of no account.
+    version = (said or "").partition("\n")[0].partition(" ")[2].strip()
+    return f"GCC {version}, {toolchain.libc}" if version else ""
 
 
 def detect_toolchain(environ: Mapping[str, str] | None = None, *, arch: str = "", root: Path = Path("/")) -> Toolchain:
@@ -65,7 +82,7 @@ def detect_toolchain(environ: Mapping[str, str] | None = None, *, arch: str = ""
     if env.get("ZEPHYR_SDK_INSTALL_DIR"):
         return _sdk(_existing(env, "ZEPHYR_SDK_INSTALL_DIR"))
     for folder in _sdk_folders(home, root):
-        if _compiles(folder, "arm"):
+        if any(_compilers(folder, "arm")):
             return _sdk(folder)
     for folder in _folders(_GNU_PLACES, _GNU_NAMES, home, root):
         if (folder / "bin" / GCC).is_file():
@@ -112,6 +129,8 @@ def gnu_arm(prefix: Path) -> Toolchain:
         f"GNU Arm in {prefix} with {'picolibc' if picolibc else 'newlib'}",
         {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": str(prefix)},
         _picolibc_args(picolibc),
+        gcc,
+        "picolibc" if picolibc else "newlib",
     )
 
 
@@ -126,7 +145,9 @@ def _chosen(variant: str, env: Mapping[str, str]) -> Toolchain:
                 where=f"CROSS_COMPILE={prefix}",
                 hint="Set it to all before the gcc of its name",
             )
-        return Toolchain(variant, f"{gcc} as {variant}", {}, _picolibc_args(_has_picolibc(gcc)))
+        picolibc = _has_picolibc(gcc)
+        libc = "picolibc" if picolibc else "newlib"
+        return Toolchain(variant, f"{gcc} as {variant}", {}, _picolibc_args(picolibc), gcc, libc)
     return Toolchain(variant, f"{variant}, from ZEPHYR_TOOLCHAIN_VARIANT")
 
 
@@ -140,7 +161,7 @@ def _other(arch: str, variant: str, env: Mapping[str, str], sdks: Iterable[Path]
         return _chosen(variant, env)
     named = [_existing(env, "ZEPHYR_SDK_INSTALL_DIR")] if env.get("ZEPHYR_SDK_INSTALL_DIR") else []
     for folder in named or sdks:
-        if _compiles(folder, arch):
+        if any(_compilers(folder, arch)):
             return _sdk(folder)
     raise BuildError(f"no compiler for {arch} found", where="Zephyr SDK", hint=_OTHERS)
 
@@ -161,6 +182,8 @@ def _sdk(folder: Path) -> Toolchain:
         "zephyr",
         f"Zephyr SDK in {folder}",
         {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(folder)},
+        gcc=next(iter(_compilers(folder, "arm")), None),
+        libc="picolibc",  # Zephyr's choice with its SDK
     )
 
 
@@ -181,9 +204,9 @@ def _sdk_folders(home: Path, root: Path) -> list[Path]:
     return folders
 
 
-def _compiles(sdk: Path, arch: str) -> bool:
-    """Whether the SDK has a compiler for `arch`."""
-    return any(sdk.glob(f"**/bin/{_SDK_PREFIX.get(arch, arch)}*zephyr-e*-gcc"))
+def _compilers(sdk: Path, arch: str) -> Iterator[Path]:
+    """The SDK's compilers for `arch`."""
+    return sdk.glob(f"**/bin/{_SDK_PREFIX.get(arch, arch)}*zephyr-e*-gcc")
 
 
 def _folders(places: Iterable[str], names: Iterable[str], home: Path, root: Path) -> list[Path]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builder import ModelBuilder
 from tflm_zephyr.board import Board, load_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernel_choice import choose, kernel_libraries, libraries_of
 from tflm_zephyr.kernels import CORES
+from tflm_zephyr.kernels.variants import miscomputed
+from tflm_zephyr.model import Model, parse_model
 
 BOTH = ("cmsis_nn", "reference")
 M3, M33, UNKNOWN = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160/ns"), Board("board/soc")
@@ -35,6 +38,29 @@ def test_cmsis_nn_is_refused_where_it_surely_cannot_be() -> None:
     assert choose("cmsis_nn", [M3, UNKNOWN, ARM], BOTH).names == ("cmsis_nn",)
     with pytest.raises(AppError, match="board/riscv_soc"):
         choose("cmsis_nn", [M3, RISCV], BOTH)
+
+
+def pool(batch: int, kind: str = "int8") -> Model:
+    """A MAX_POOL_2D of images of `batch` batches."""
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    scale = None if kind == "float32" else 0.5
+    main.inputs = [main.tensor((batch, 4, 4, 1), kind, scale=scale)]
+    main.outputs = [main.tensor((batch, 2, 2, 1), kind, scale=scale)]
+    options = {"padding": 1, "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}
+    main.op("MAX_POOL_2D", main.inputs, main.outputs, options={**options, "fused_activation_function": 0})
+    return parse_model(builder.finish())
+
+
+def test_pools_of_several_batches_are_for_the_reference_kernels() -> None:
+    assert miscomputed(pool(1)) == miscomputed(pool(2, "float32")) == ""
+    wrong = miscomputed(pool(2))
+    assert wrong == "TFLM's CMSIS-NN kernel of operator 0 (MAX_POOL_2D) computes the first of 2 batches alone"
+    choice = choose("auto", [M3], BOTH, wrong=wrong)
+    assert (choice.names, choice.notes) == (("reference",), (f"reference kernels: {wrong}",))
+    with pytest.raises(AppError, match=r"computes the first of 2 batches alone\. Use --kernels reference"):
+        choose("cmsis_nn", [M3], BOTH, wrong=wrong)
+    assert choose("reference", [M3], BOTH, wrong=wrong).notes == ()
 
 
 def test_a_workspace_without_cmsis_nn() -> None:

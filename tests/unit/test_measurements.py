@@ -29,6 +29,7 @@ from tflm_zephyr.measurements import (
     load,
     target_of,
 )
+from tflm_zephyr.toolchain import compiler_here
 from tflm_zephyr.zephyr_version import PINNED_ZEPHYR
 
 M3, M33 = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")
@@ -40,8 +41,8 @@ def spec(*boards: str) -> AppSpec:
     return replace(app_spec(), models=models, boards=found, kernels=("reference",), main_stack_bytes=4096)
 
 
-def measured(of: AppSpec, board: str = "mps2/an385", size: int = 1104) -> Measurements:
-    target = target_of(of, load_board(board))
+def measured(of: AppSpec, board: str = "mps2/an385", size: int = 1104, compiler: str = "") -> Measurements:
+    target = target_of(of, load_board(board), compiler=compiler)
     assert target is not None
     arenas = tuple(
         ArenaMeasurement(item.ident, data_sha256(item), target, board, size, size // 2, 32, 740) for item in of.models
@@ -105,6 +106,19 @@ def test_another_cmsis_nn_makes_what_was_measured_with_it_stale() -> None:
     assert "stale (CMSIS-NN revision)" in applied(replace(app, cmsis_nn_revision="b" * 40), found, stack=True)[1][0]
     plain = replace(spec(), cmsis_nn_revision="a" * 40)  # an app for several boards may have both libraries
     assert applied(replace(plain, cmsis_nn_revision="b" * 40), measured(plain), stack=True)[1] == ()
+
+
+def test_another_compiler_makes_what_was_measured_stale() -> None:
+    """An older file tells none, which does not hold where one is known; where none is known, every one holds."""
+    one, other = "GCC 12.2.1, picolibc", "GCC 12.2.1, newlib"
+    found = measured(spec(), compiler=one)
+    for here in (one, ""):
+        app, notes = applied(spec(), found, stack=True, compiler=here)
+        assert notes == () and app.models[0].arena.source == "measured" and app.main_stack_bytes == 1280
+    for before in (other, ""):
+        app, notes = applied(spec(), measured(spec(), compiler=before), stack=True, compiler=one)
+        assert "stale (compiler or C library): estimated" in notes[0]
+        assert app.models[0].arena.source == "estimated" and app.main_stack_bytes == 4096
 
 
 @pytest.mark.parametrize(
@@ -183,7 +197,8 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     assert "GetDefaultTailUsage" in source.read_text()
     data = Path("app/src/models/net.tflite").read_bytes()
     zephyr = PINNED_ZEPHYR.revision or PINNED_ZEPHYR.version
-    target = Target("cortex-m3", "reference", made["tflm_revision"], "selected", zephyr=zephyr)
+    compiler = compiler_here()
+    target = Target("cortex-m3", "reference", made["tflm_revision"], "selected", zephyr=zephyr, compiler=compiler)
     item = model_spec("net", data=data)
     one = ArenaMeasurement("net", data_sha256(item), target, "mps2/an385", estimate - 32, 400, 64, 200)
     Path("app/arena.json").write_bytes(dump(Measurements((one,), ())))

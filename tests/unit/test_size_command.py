@@ -11,6 +11,7 @@ import yaml
 
 from tests.unit.conftest import Tool
 from tests.unit.test_size import Device
+from tflm_zephyr import toolchain
 from tflm_zephyr.app_files import load_manifest
 from tflm_zephyr.board import Board
 from tflm_zephyr.commands import size as command
@@ -41,6 +42,20 @@ def test_the_app_gets_what_was_measured(tool: Tool, model_file: Path, device: De
     assert tool("generate", "-o", "app", "--check").code == 0
     said = tool("size", "app").out
     assert "net: arena 1104" in said and "Written to app/arena.json, and to the app." in said
+
+
+def test_another_compiler_is_told(
+    tool: Tool, model_file: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "compiler_here", lambda: "GCC 12.2.1, picolibc")
+    tool("generate", model_file, "-o", "app", "-b", "mps2/an385", "--kernels", "reference")
+    assert tool("size", "app").code == 0
+    assert load(Path("app")).arenas[0].target.compiler == "GCC 12.2.1, picolibc"
+    monkeypatch.setattr(toolchain, "compiler_here", lambda: "GCC 14.3.0, picolibc")
+    said = tool("generate", "-o", "app").out
+    assert "net: what was measured is stale (compiler or C library): estimated" in said
+    monkeypatch.setattr(toolchain, "compiler_here", lambda: "")
+    assert "stale" not in tool("generate", "-o", "app").out
 
 
 def test_an_edited_app_keeps_its_edit(tool: Tool, model_file: Path, device: Device) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from tflm_zephyr.errors import BuildError
-from tflm_zephyr.toolchain import GCC, Toolchain, check_suits, detect_toolchain, gnu_arm
+from tflm_zephyr.toolchain import GCC, Toolchain, check_suits, compiler_here, detect_toolchain, gnu_arm
 
 PICOLIBC = ("-DTOOLCHAIN_HAS_PICOLIBC=ON",)
+
+
+VERSION = "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"
 
 
 def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True, locking: bool = True) -> Path:
@@ -21,7 +24,8 @@ def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True, locki
     answer = f"{prefix}/lib/picolibc.specs" if picolibc else "picolibc.specs"
     gcc.write_text(
         f"#!/bin/sh\ncase $1 in\n-print-file-name=*) echo {answer};;\n"
-        f"-include) echo '#define _RETARGETABLE_LOCKING {int(locking)}';;\n*) exit {0 if headers else 1};;\nesac\n"
+        f"-include) echo '#define _RETARGETABLE_LOCKING {int(locking)}';;\n"
+        f"--version) echo '{VERSION}';;\n*) exit {0 if headers else 1};;\nesac\n"
     )
     gcc.chmod(0o755)
     return gcc
@@ -138,6 +142,17 @@ def test_the_users_choice_comes_first(env: dict[str, str], tmp_path: Path) -> No
     assert detect(env, tmp_path).env["GNUARMEMB_TOOLCHAIN_PATH"] == str(tmp_path / "mine")
     env["ZEPHYR_TOOLCHAIN_VARIANT"] = "llvm"
     assert detect(env, tmp_path) == Toolchain("llvm", "llvm, from ZEPHYR_TOOLCHAIN_VARIANT")
+
+
+@pytest.mark.parametrize(("picolibc", "library"), [(True, "picolibc"), (False, "newlib")])
+def test_the_compiler_by_its_version_and_library(
+    env: dict[str, str], tmp_path: Path, picolibc: bool, library: str
+) -> None:
+    make_gcc(tmp_path / "usr", picolibc=picolibc)
+    env["GNUARMEMB_TOOLCHAIN_PATH"] = str(tmp_path / "usr")
+    assert compiler_here(env) == f"GCC (15:12.2.rel1-1) 12.2.1 20221205, {library}"
+    assert compiler_here({"ZEPHYR_TOOLCHAIN_VARIANT": "llvm"}) == ""
+    assert compiler_here({"GNUARMEMB_TOOLCHAIN_PATH": "/none"}) == ""
 
 
 def test_cross_compile_as_the_user_set_it(env: dict[str, str], tmp_path: Path) -> None:

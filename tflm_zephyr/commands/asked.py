@@ -72,6 +72,14 @@ def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace 
     )
 
 
+def compiler_for(app: Path) -> str:
+    """What compiles on this machine, to be known where something of the app was measured; "" elsewhere."""
+    from tflm_zephyr.measurements import NAME
+    from tflm_zephyr.toolchain import compiler_here
+
+    return compiler_here() if (app / NAME).is_file() else ""
+
+
 def _absolute(path: Path) -> Path:
     """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
     return path.parent.resolve() / path.name

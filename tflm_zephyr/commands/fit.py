@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tflm_zephyr import reference
 from tflm_zephyr.appfile import AppConfig
 from tflm_zephyr.board import Board, known_boards, load_board
-from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
+from tflm_zephyr.commands.asked import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.remedies import BoardFit, own_buffer, remedies
@@ -80,7 +80,8 @@ def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace:
     """The app without golden runs, which need an engine to run the model."""
     from tflm_zephyr.generate import generate
 
-    return generate(config, folder, tflm_for(config, boards, workspace), boards=boards, golden=False)
+    tflm = tflm_for(config, boards, workspace)
+    return generate(config, folder, tflm, boards=boards, golden=False, compiler=compiler_for(folder))
 
 
 def _sure(made: Generated) -> tuple[bool, ...]:

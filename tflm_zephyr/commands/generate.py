@@ -11,7 +11,7 @@ from pathlib import Path
 from tflm_zephyr import app_files, appfile
 from tflm_zephyr.app import AppSpec, render, render_workflow
 from tflm_zephyr.appfile import AppConfig
-from tflm_zephyr.commands.asked import boards_of, config_of, tflm_for
+from tflm_zephyr.commands.asked import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.commands.done import Done, Say
 from tflm_zephyr.commands.fit import board_fits
 from tflm_zephyr.errors import AppError
@@ -29,7 +29,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = boards_of(config, workspace)
-    made = generate(config, app, tflm_for(config, boards, workspace), boards=boards)
+    made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
     files = render(made.spec)
     files[appfile.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)

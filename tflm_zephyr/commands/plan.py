@@ -75,6 +75,7 @@ def _refuse(args: argparse.Namespace, options: Sequence[str], why: str, hint: st
 
 def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
     from tflm_zephyr.kernels import every_core, get, on_core
+    from tflm_zephyr.kernels.overlap import untried
     from tflm_zephyr.memory import arena_size, head_with_plan, plan_head
     from tflm_zephyr.model import load_model
     from tflm_zephyr.operator_order import better_order, reordered
@@ -84,7 +85,7 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
 
     model = load_model(path)
     library = get(args.kernels) if args.core is None else on_core(args.kernels, args.core)
-    alike = every_core(args.kernels) if args.core is None else (library,)
+    alike = tuple(one for one in every_core(args.kernels) if not untried(one)) if args.core is None else (library,)
     preallocated = preallocated_tensors(model, args.preallocate)
 
     overlap = () if args.overlap == "off" else alike
@@ -132,7 +133,7 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
             if own.head_bytes <= head.head_bytes:
                 order, running, head = None, model, own
     tail = estimate_tail(head.graph, library, variables_planned=head.variables_planned)
-    core = f" on {args.core}" if args.core is not None else " on any core" if len(alike) > 1 else ""
+    core = f" on {args.core}" if args.core is not None else " on any core without Helium" if len(alike) > 1 else ""
     return report.PlannedModel(
         path,
         model,

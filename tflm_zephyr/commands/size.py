@@ -17,7 +17,7 @@ from tflm_zephyr.measurements import NAME, dump, load, target_of
 from tflm_zephyr.report import size as report
 from tflm_zephyr.run.qemu_link import QemuLink
 from tflm_zephyr.size import BuildApp, Sizes, emulator_for, measure_app
-from tflm_zephyr.toolchain import detect_toolchain
+from tflm_zephyr.toolchain import compiler_here, detect_toolchain
 from tflm_zephyr.workspace import Workspace, find_workspace
 
 
@@ -39,6 +39,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     for board in asked:
         if board.name not in config.boards:
             raise AppError(f"the app is not for {board.name}", where=str(app / appfile.NAME), hint="Add it to boards")
+    compiler = compiler_here()
     found: dict[object, Sizes] = {}
     emulators = [load_board(name) for name in known_boards()]
     for board in asked:
@@ -57,6 +58,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
             link=_link,
             timeout_s=args.timeout,
             keep_stack=config.main_stack_bytes is not None,
+            compiler=compiler,
             on_line=say if args.verbose else None,
         )
     sizes = tuple(found.values())
@@ -64,7 +66,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
         [size.arena for item in sizes for size in item.models], [item.stack for item in sizes]
     )
     app_files.write_atomically(app / NAME, dump(measured))
-    made = generate(config, app, tflm, boards=boards, keep_golden=True)
+    made = generate(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
     files = {**render(made.spec), **made.golden_files, appfile.NAME: (app / appfile.NAME).read_bytes()}
     try:
         app_files.write(app, dict(sorted(files.items())), made.manifest)

@@ -131,6 +131,19 @@ def why_reference(use: Use) -> str:
     return ""
 
 
+def miscomputed(model: Model) -> str:
+    """The first operator that TFLM's CMSIS-NN kernels compute wrongly, and why; "" where there is none.
+
+    Pools: PopulateCommonParams in cmsis_nn/pooling.cc gives CMSIS-NN a batch of 1, whatever the tensor's is.
+    """
+    for key in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        for use in uses_of(model).get(key, ()):
+            shape = () if why_reference(use) else use.subgraph.tensors[use.operator.inputs[0]].shape
+            if shape and shape[0] > 1:
+                return f"TFLM's CMSIS-NN kernel of {use.operator.label} computes the first of {shape[0]} batches alone"
+    return ""
+
+
 def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` without the leading ones that it may have been given (ProcessBroadcastShapes)."""
     ones = next((place for place, size in enumerate(shape) if size != 1), len(shape))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, permutations
 
 from tflm_zephyr.plan.greedy import first_fit, greedy
 from tflm_zephyr.plan.overlapping import merged_in_place, overlapping_first_fit
@@ -29,6 +29,7 @@ _MORE = 4  # times as many in each further round
 _AT_GOAL = 2  # times as many for the search within the goal itself, after the first round
 _BISECTIONS = 10
 _MANY_BUFFERS = 500  # beyond these only one of the orders is tried, and the search before it
+_FEW_BUFFERS = 6  # all orders of so few are tried where the search does not know what overlaps allow
 _MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 
 
@@ -52,6 +53,9 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
     if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
         proven = _Search(replace(best, problem=relaxed), goal, rest).run().proven_bytes
         best = replace(best, proven_bytes=max(best.proven_bytes, proven))
+    free = [i for i, buffer in enumerate(problem.buffers) if buffer.offset is None]
+    if problem.overlaps and len(free) <= _FEW_BUFFERS:
+        best = _ordered(best, map(list, permutations(free)), max(goal, best.proven_bytes))
     return best
 
 

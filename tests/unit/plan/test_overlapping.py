@@ -88,8 +88,9 @@ def asked(problem: Problem) -> object:
 
 @pytest.mark.parametrize("odd", [False, True])
 def test_against_trying_everything(odd: bool) -> None:
+    """Only outputs that start above their inputs, which no search tries, can leave a plan above the best one."""
     worse = better = 0
-    for seed in range(40):
+    for seed in range(200):
         problem = random_problem(seed, odd=odd)
         plan = pack(problem, work=300_000)
         check(plan, why_unsafe=asked(problem))  # type: ignore[arg-type]
@@ -97,8 +98,8 @@ def test_against_trying_everything(odd: bool) -> None:
         assert lower_bound(problem) <= plan.proven_bytes <= best
         worse += plan.size_bytes > best
         better += best < pack(replace(problem, overlaps=())).size_bytes
-    assert worse <= (3 if odd else 0)
-    assert better > 12
+    assert worse <= (2 if odd else 0)
+    assert better > 60
 
 
 def chain(sizes: list[int], distance: int | None, *, in_place: bool = False) -> Problem:
