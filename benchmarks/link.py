@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pty
 import random
 import select
 import statistics
@@ -29,7 +28,6 @@ import sys
 import tempfile
 import threading
 import time
-import tty
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import Bench, positive, say_load  # noqa: E402
+from tests.fakes.in_thread import raw_pty  # noqa: E402
 from tests.fakes.link import toy  # noqa: E402
 from tests.unit.small_models import unary  # noqa: E402
 from tflm_zephyr.board import load_board  # noqa: E402
@@ -79,8 +78,7 @@ class PtyLink(SerialLink):
 
     def __init__(self, argv: list[str], baud: int | None) -> None:
         self._argv, self._baud = argv, baud
-        self._master, self._slave = pty.openpty()
-        tty.setraw(self._slave)
+        self._master, self._slave = raw_pty()
         self._stop = threading.Event()
         super().__init__(os.ttyname(self._slave))
 

@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 def count(text: str) -> int:
     """A positive whole number."""
-    if not text.isdigit() or int(text) == 0:
+    if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
     return int(text)
 

@@ -14,47 +14,40 @@ def add_infer(commands: Commands) -> None:
     """`infer`."""
     parser = add_command(commands, "infer", "feed files to a model on a device, in QEMU or on this host")
     parser.add_argument("input", nargs="+", metavar="INPUT", help=".npy, .npz, PNG, BMP, WAV, CSV; - reads stdin")
-    _target(parser)
-    _feed(parser)
-    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
+    _model(parser)
+    _labels(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .json, .csv or .npz as well")
-    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
 def add_verify(commands: Commands) -> None:
     """`verify`."""
     parser = add_command(commands, "verify", "compare a device with the reference on this host, byte for byte")
     parser.add_argument("input", nargs="*", metavar="INPUT", help="as for infer")
-    _target(parser)
-    _feed(parser)
+    _model(parser)
     parser.add_argument("--random", type=natural, metavar="N", help="seeded random inputs (default: 10 without INPUT)")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the first of them (default: 0)")
     parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
     parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
-    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
 def add_evaluate(commands: Commands) -> None:
     """`evaluate`."""
     parser = add_command(commands, "evaluate", "run a labelled data set through a device, or through several at once")
     parser.add_argument("data", type=Path, metavar="DATA", help=".npz (x, y), or a folder with a folder for each class")
-    _target(parser)
-    _feed(parser)
+    _model(parser)
     parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
-    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
+    _labels(parser)
     parser.add_argument(
         "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
     )
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
-    parser.add_argument("--force", action="store_true", help="replace a recording, keeping the old one as .orig")
 
 
 def add_profile(commands: Commands) -> None:
     """`profile`."""
     parser = add_command(commands, "profile", "measure what each operator takes on a device")
     parser.add_argument("input", nargs="?", metavar="INPUT", help="as for infer, its first sample (default: random)")
-    _target(parser)
-    _feed(parser)
+    _model(parser)
     parser.add_argument("--runs", type=count, default=10, metavar="N", help="default: 10")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the random input (default: 0)")
     parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input")
@@ -64,7 +57,16 @@ def add_profile(commands: Commands) -> None:
     parser.add_argument(
         "--max-regression", type=percentage, metavar="P", help="exit 1 when an operator takes more than that (2%%)"
     )
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    _target(parser)
+    _feed(parser)
     parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
+
+
+def _labels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
 
 
 def _target(parser: argparse.ArgumentParser) -> None:

@@ -4,43 +4,32 @@
 from __future__ import annotations
 
 import os
-import pty
 import select
-import threading
-import tty
-from types import TracebackType
 
+from tests.fakes.in_thread import InThread, raw_pty
 from tflm_zephyr.run.link import Link, LinkEndedError, Opened
 
 
-class PtyBridge:
+class PtyBridge(InThread):
     """Carries bytes between `link` and `port` until its block ends. The link is opened in the thread that uses it."""
 
     def __init__(self, link: Link) -> None:
+        super().__init__()
         self._link = link
-        self._master, self._slave = pty.openpty()
-        tty.setraw(self._slave)
+        self._master, self._slave = raw_pty()
         self.port = os.ttyname(self._slave)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._carry, daemon=True)
         self.ended = ""
 
-    def __enter__(self) -> PtyBridge:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
+    def end(self) -> None:
+        """See InThread."""
         os.close(self._slave)
         os.close(self._master)
 
-    def _carry(self) -> None:
+    def work(self) -> None:
+        """See InThread."""
         try:
             with Opened(self._link) as link:
-                while not self._stop.is_set():
+                while not self.stop.is_set():
                     data = link.read(0.002)
                     while data:
                         data = data[os.write(self._master, data) :]

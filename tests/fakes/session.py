@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host import run_many
@@ -12,6 +11,7 @@ from tflm_zephyr.model import Model, Tensor, parse_model
 from tflm_zephyr.run.result import Arena
 from tflm_zephyr.session.interface import (
     Captured,
+    Closing,
     Hello,
     Invocation,
     Limits,
@@ -69,7 +69,7 @@ def hello_of(model: Model, **changes: object) -> Hello:
     return Hello(**{**plain, **changes})  # type: ignore[arg-type]
 
 
-class FakeSession:
+class FakeSession(Closing):
     """See the module. `change(operator, output bytes)` is what the device's kernel makes of each operator's output.
 
     The model's outputs follow from a changed operator only where it is one whose outputs are the model's.
@@ -137,11 +137,3 @@ class FakeSession:
 
     def close(self) -> None:
         self.closed = True
-
-    def __enter__(self) -> FakeSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tflm_zephyr.dataset import Accuracy, Deviation
 from tflm_zephyr.evaluation.run import Effort
-from tflm_zephyr.report.infer import effort, target_line
+from tflm_zephyr.report.infer import effort, target_line, ticks_of, who
 from tflm_zephyr.session.interface import Hello
 
 _WIDEST_MATRIX = 20
@@ -56,16 +56,11 @@ def plain(
     """The same as JSON values; nothing in it depends on how many sessions ran at once."""
     rate = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}
     return {
-        "model": hello.model,
-        "sha256": hello.sha256,
-        "board": hello.board,
-        "where": hello.where,
-        "kernels": hello.kernels,
+        **who(hello),
         "data": data.name,
         **asdict(found),
         **rate,
         "labels": list(labels),
         "ticks": None if ticks is None else asdict(ticks),
-        "tick_hz": hello.hz,
-        "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
+        **ticks_of(hello),
     }

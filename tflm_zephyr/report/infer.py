@@ -29,6 +29,25 @@ def effort(hello: Hello, ticks: int) -> str:
     return f"{ticks:,} ticks at {hello.hz:,} Hz"
 
 
+def who(hello: Hello) -> dict[str, Any]:
+    """What ran, as JSON values."""
+    return {
+        "model": hello.model,
+        "sha256": hello.sha256,
+        "board": hello.board,
+        "where": hello.where,
+        "kernels": hello.kernels,
+    }
+
+
+def ticks_of(hello: Hello) -> dict[str, Any]:
+    """What a tick is, as JSON values."""
+    return {
+        "tick_hz": hello.hz,
+        "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
+    }
+
+
 def target_line(hello: Hello) -> str:
     """Which model answers where."""
     kernels = f", {hello.kernels} kernels" if hello.kernels else ""
@@ -66,13 +85,8 @@ def _values(output: TensorInfo, data: bytes, *, raw: bool) -> str:
 def plain(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
     """The answers as JSON values."""
     return {
-        "model": hello.model,
-        "sha256": hello.sha256,
-        "board": hello.board,
-        "where": hello.where,
-        "kernels": hello.kernels,
-        "tick_hz": hello.hz,
-        "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
+        **who(hello),
+        **ticks_of(hello),
         "answers": [_plain(hello, answer, labels, raw=raw) for answer in answers],
     }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 from tflm_zephyr.errors import DeviceError
@@ -17,6 +16,7 @@ from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, S
 from tflm_zephyr.session.heard import Heard
 from tflm_zephyr.session.interface import (
     Captured,
+    Closing,
     Hello,
     Invocation,
     LinkStatistics,
@@ -26,13 +26,13 @@ from tflm_zephyr.session.interface import (
 )
 from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, TableOf
 from tflm_zephyr.session.recording import RecordingLink
-from tflm_zephyr.session.tables import Described, read_hello
+from tflm_zephyr.session.tables import Described, read_hello, read_table
 
 _TRIES = 3  # of one operation, after which it is given up
 _T = TypeVar("_T")
 
 
-class DeviceSession:
+class DeviceSession(Closing):
     """See Session. The link is opened by `open` and closed by `close`."""
 
     def __init__(
@@ -169,14 +169,6 @@ class DeviceSession:
         if isinstance(self._link, RecordingLink):
             self._link.end()
 
-    def __enter__(self) -> DeviceSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
         """`operation`, from its start again when the session was lost meanwhile and no state of the model by that.
 
@@ -250,15 +242,7 @@ class DeviceSession:
         return RunAnswer.parse(self._ask([request], self._run_s)[0])
 
     def _write(self, inputs: Sequence[bytes]) -> None:
-        wanted = self.hello.inputs
-        if len(inputs) != len(wanted):
-            raise DeviceError(f"the model has {len(wanted)} inputs, {len(inputs)} were given", where=self.hello.model)
-        for number, (data, tensor) in enumerate(zip(inputs, wanted, strict=True)):
-            if len(data) != tensor.bytes:
-                raise DeviceError(
-                    f"input {number} ({tensor.name}) takes {tensor.bytes} bytes, {len(data)} were given",
-                    where=self.hello.model,
-                )
+        refusals.check_inputs(inputs, self.hello)
         step = self.hello.limits.payload_bytes - messages.WRITE_FIELDS_BYTES
         self._ask(
             [
@@ -273,15 +257,9 @@ class DeviceSession:
 
     def _paused_at(self, state: RunAnswer) -> list[OperatorOutput]:
         """The outputs of the operator that just ended."""
-        entries: list[tuple[int, int]] = []
-        while len(entries) < state.outputs:
-            cursor = messages.Cursor(self._ask([messages.table(TableOf.PAUSED_AT, len(entries))])[0])
-            (following,) = cursor.take("H")
-            if following <= len(entries):
-                raise MalformedError("an operator's outputs are missing")
-            while cursor.more:
-                tensor, size = cursor.take("iI")
-                entries.append((tensor, size))
+        entries = read_table(
+            self._channel, self._reply_s, TableOf.PAUSED_AT, state.outputs, lambda _, cursor: cursor.take("iI")
+        )
         try:
             operator = self.hello.operators[state.operator]
         except IndexError:

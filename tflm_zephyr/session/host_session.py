@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host import NAMES, HostRun, run_many
 from tflm_zephyr.model import Model, Tensor, load_model
 from tflm_zephyr.run.result import Arena
+from tflm_zephyr.session import refusals
 from tflm_zephyr.session.interface import (
     Captured,
+    Closing,
     Hello,
     Invocation,
     Limits,
@@ -25,7 +26,7 @@ from tflm_zephyr.session.interface import (
 _UNLIMITED = Limits(1 << 31, 1 << 31)
 
 
-class HostSession:
+class HostSession(Closing):
     """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package has no way to look inside.
 
     A model's state carries over as on a device: the inputs since the last reset are run again before a new one when
@@ -63,7 +64,7 @@ class HostSession:
         The model is in its initial state before and after.
         """
         for inputs in runs:
-            self._check(inputs)
+            refusals.check_inputs(inputs, self._hello)
         self.reset()
         if not runs:
             return []
@@ -98,27 +99,8 @@ class HostSession:
     def close(self) -> None:
         """Nothing is open between calls."""
 
-    def __enter__(self) -> HostSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _check(self, inputs: Sequence[bytes]) -> None:
-        wanted = self._hello.inputs
-        if len(inputs) != len(wanted):
-            raise DeviceError(f"the model has {len(wanted)} inputs, {len(inputs)} were given", where=self._hello.model)
-        for number, (data, tensor) in enumerate(zip(inputs, wanted, strict=True)):
-            if len(data) != tensor.bytes:
-                raise DeviceError(
-                    f"input {number} ({tensor.name}) takes {tensor.bytes} bytes, {len(data)} were given",
-                    where=self._hello.model,
-                )
-
     def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
-        self._check(inputs)
+        refusals.check_inputs(inputs, self._hello)
         runs = [*self._past, tuple(inputs)]
         self._last = run_many(self._bytes, runs, reset=False, timeout_s=self._timeout_s)
         if self._stateful:

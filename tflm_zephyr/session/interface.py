@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tflm_zephyr.run.result import Arena, Stacks, Where
 
@@ -144,6 +144,25 @@ class Memory:
     arena: Arena
     stacks: Stacks | None = None
     link: LinkStatistics = LinkStatistics()
+
+
+_Self = TypeVar("_Self", bound="Closing")
+
+
+class Closing:
+    """A context manager that closes itself at its end, whatever happens."""
+
+    def close(self) -> None:
+        """Release what is held; a second time does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Session(Protocol):

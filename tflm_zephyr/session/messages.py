@@ -173,11 +173,6 @@ class Cursor:
         self._at += size
         return data.decode("utf-8", "replace")
 
-    @property
-    def more(self) -> bool:
-        """Whether anything is left."""
-        return self._at < len(self._payload)
-
 
 @dataclass(frozen=True)
 class DeviceHello:

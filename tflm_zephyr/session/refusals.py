@@ -9,7 +9,20 @@ from tflm_zephyr.errors import DeviceError, ModelFailedError
 from tflm_zephyr.run.status import sentence
 from tflm_zephyr.session import messages
 from tflm_zephyr.session.channel import MalformedError, RefusedError
+from tflm_zephyr.session.interface import Hello
 from tflm_zephyr.session.messages import Kind, Status
+
+
+def check_inputs(inputs: Sequence[bytes], hello: Hello) -> None:
+    """DeviceError unless there is one for each of the model's inputs, of its size."""
+    if len(inputs) != len(hello.inputs):
+        raise DeviceError(f"the model has {len(hello.inputs)} inputs, {len(inputs)} were given", where=hello.model)
+    for number, (data, tensor) in enumerate(zip(inputs, hello.inputs, strict=True)):
+        if len(data) != tensor.bytes:
+            raise DeviceError(
+                f"input {number} ({tensor.name}) takes {tensor.bytes} bytes, {len(data)} were given",
+                where=hello.model,
+            )
 
 
 def unknown(model: str, there: Sequence[str], where: str) -> DeviceError:

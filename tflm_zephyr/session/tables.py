@@ -43,7 +43,7 @@ def read_hello(
     channel.widen(device.window_bytes)
 
     def table(which: TableOf, total: int, entry: Callable[[int, Cursor], _T]) -> tuple[_T, ...]:
-        return _table(channel, patience_s, which, total, entry)
+        return read_table(channel, patience_s, which, total, entry)
 
     models = table(TableOf.MODELS, device.models, lambda _, cursor: cursor.text())
     number = models.index(model) if model in models else 0
@@ -86,9 +86,10 @@ def read_hello(
     return Described(hello, stateful)
 
 
-def _table(
+def read_table(
     channel: Channel, patience_s: float, which: TableOf, total: int, entry: Callable[[int, Cursor], _T]
 ) -> tuple[_T, ...]:
+    """All `total` entries, each read by `entry` of its number and what comes. Raises as read_hello."""
     entries: list[_T] = []
     while len(entries) < total:
         cursor = Cursor(checked(channel.exchange([messages.table(which, len(entries))], patience_s)[0]))

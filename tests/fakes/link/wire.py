@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import os
-import pty
 import random
 import select
 import subprocess
 import threading
 import time
-import tty
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
+from tests.fakes.in_thread import InThread, raw_pty
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.result import Where
 
@@ -103,7 +101,7 @@ class HarmedLink:
         self._link.write(self._to_device(data))
 
 
-class PtyDevice:
+class PtyDevice(InThread):
     """The toy behind a pseudo-terminal at `port`, a name that stays when the cable is unplugged and put back."""
 
     def __init__(
@@ -116,36 +114,29 @@ class PtyDevice:
         before: bytes = b"",
     ) -> None:
         """`before` comes before any answer, as soon as a host has sent something: a port drops what came unheard."""
+        super().__init__()
         self.port = str(folder / "tty")
         self.to_device, self.to_host = to_device, to_host
         self._argv = [str(program), *words]
         self._before = before
         self._lock = threading.Lock()
         self._master = self._slave = -1
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._carry, daemon=True)
         self.sent = 0  # bytes that went to the device
 
-    def __enter__(self) -> PtyDevice:
+    def begin(self) -> None:
+        """See InThread."""
         self._start()
         self.plug()
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
+    def end(self) -> None:
+        """See InThread."""
         self.unplug()
         self._end()
 
     def plug(self) -> None:
         """Put the cable in."""
         with self._lock:
-            self._master, self._slave = pty.openpty()
-            tty.setraw(self._slave)
-            os.set_blocking(self._master, False)
+            self._master, self._slave = raw_pty(blocking=False)
             Path(self.port).symlink_to(os.ttyname(self._slave))
 
     def unplug(self) -> None:
@@ -174,8 +165,9 @@ class PtyDevice:
         self._child.stdin.close()
         self._child.stdout.close()
 
-    def _carry(self) -> None:
-        while not self._stop.is_set():
+    def work(self) -> None:
+        """See InThread."""
+        while not self.stop.is_set():
             with self._lock:
                 moved = self._move()
             if not moved:
@@ -202,6 +194,6 @@ class PtyDevice:
                 try:
                     data = data[os.write(self._master, data) :]
                 except BlockingIOError:  # the host is slow
-                    if self._stop.wait(0.001):
+                    if self.stop.wait(0.001):
                         break
         return bool(ready)
