@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tflm_zephyr`."""
+"""`tflm-zephyr` and `python -m tflm_zephyr`: what can be interrupted before the command line is there to say so."""
 
+import signal
 import sys
 
-from tflm_zephyr.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """See cli.main."""
+    try:
+        from tflm_zephyr import cli
+
+        return cli.main()
+    except KeyboardInterrupt:  # while modules are imported; what the command line is at, it tells itself
+        print("tflm-zephyr: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -625,3 +625,21 @@ def test_a_reader_that_went_away(model_file: Path) -> None:
         child.stdout.close()
         assert child.stderr.read() == b""
     assert child.returncode == 128 + signal.SIGPIPE
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line() -> None:
+    code = """if True:
+        import os, signal, sys
+
+        class Interrupts:
+            def find_spec(self, name, *more):
+                if name == "tflm_zephyr.arguments":
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupts())
+        from tflm_zephyr.__main__ import main
+        sys.exit(main())
+    """
+    done = subprocess.run([sys.executable, "-c", code, "boards"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tflm-zephyr: interrupted\n")

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "tflm_zephyr"
 # host_child runs in a child of its own and talks to the parent that reads its output.
-PRINTERS = {"cli", "host_child"}
+PRINTERS = {"cli", "host_child", "__main__"}
 
 
 def module_name(path: Path) -> str:

@@ -93,7 +93,7 @@ def test_the_installed_tool_generates_outside_the_checkout(installed: Path, tmp_
 def test_metadata(installed: Path) -> None:
     (info,) = installed.glob("tflm_zephyr-*.dist-info")
     entry = (info / "entry_points.txt").read_text()
-    assert "tflm-zephyr = tflm_zephyr.cli:main" in entry
+    assert "tflm-zephyr = tflm_zephyr.__main__:main" in entry
     from tflm_zephyr import __version__
 
     assert f"\nVersion: {__version__}\n" in (info / "METADATA").read_text()
