@@ -78,7 +78,9 @@ def load_manifest(app: Path) -> AppManifest:
             raise ValueError("boards, models and scales do not fit")
         return manifest
     except (FileNotFoundError, NotADirectoryError):
-        what = "no such folder" if not app.is_dir() else "not an app that tflm-zephyr generated"
+        what = "not an app that tflm-zephyr generated"
+        if not app.is_dir():
+            what = "a file, not an app's folder" if app.exists() else "no such folder"
         raise AppError(what, where=str(app), hint="`tflm-zephyr generate MODEL -o APP` makes one") from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
         raise AppError(f"unreadable ({err})", where=str(path), hint="Generate the app again") from err

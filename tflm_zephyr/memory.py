@@ -265,6 +265,8 @@ def _given(model: Model, requests: Requests, rows: Sequence[int], arena_bytes: i
     for name, offset in zip(requests.names, offsets, strict=True):
         if offset is not None and offset < 0:
             raise PlanError(f"{name} has the negative offset {offset}", where=model.where)
+        if offset is not None and offset % ALIGNMENT:  # before TFLM places others around it, as badly
+            raise PlanError(f"{name} at offset {offset} is not aligned to {ALIGNMENT} bytes", where=model.where)
     plan = Plan(requests.whole(), requests.play(offsets), "given")
     check(plan, why_unsafe=requests.why_unsafe, arena_bytes=arena_bytes)
     return plan

@@ -331,7 +331,7 @@ def test_no_app(tmp_path: Path) -> None:
     with pytest.raises(AppError, match=r"not an app that tflm-zephyr generated\. `tflm-zephyr generate"):
         load_manifest(tmp_path)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(AppError, match="no such folder"):
+    with pytest.raises(AppError, match="a file, not an app's folder"):
         load_manifest(tmp_path / "file")
 
 

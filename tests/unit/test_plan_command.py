@@ -104,6 +104,13 @@ def test_a_capacity_that_is_neither_reached_nor_ruled_out(
     assert "The smallest one found has 72, 48 are needed" in said
 
 
+def test_a_csv_beside_others(tool: Tool, model_file: Path, tmp_path: Path) -> None:
+    problem = tmp_path / "p.csv"
+    problem.write_text("id,lower,upper,size\na,0,2,16\n")
+    for others in ((model_file,), (problem,)):
+        assert f"{problem}: a CSV is packed alone" in tool("plan", problem, *others).one_line()
+
+
 def test_capacity_is_for_csvs(tool: Tool, model_file: Path) -> None:
     assert "--capacity is for a CSV" in tool("plan", model_file, "--capacity", "4k").one_line()
 

@@ -51,6 +51,7 @@ def test_a_plan_by_hand(tool: Tool, model_file: Path, plan_of: Any, tmp_path: Pa
         ([0, 32, 128, 0], (), r"tensor 0 'input' \(bytes 0 to 64, .* tensor 1 'relu0' \(bytes 32 to 96, .* overlap"),
         ([0, 32, 128, 0], ("--kernels", "cmsis_nn"), r"tensor 0 'input' .* tensor 1 'relu0' .* overlap"),
         ([0, 72, 0, 72], (), "tensor 1 'relu0' at offset 72 is not aligned to 16 bytes"),
+        ([-1, 8, -1, -1], (), "tensor 1 'relu0' at offset 8 is not aligned to 16 bytes"),
         ([0, 64, 0, 128], ("--arena", "128"), "tensor 3 'relu2' at offset 128 ends at 192, past the arena's 128 bytes"),
         (APART, ("--preallocate", "input"), "tensor 0 'input' is preallocated, but the plan gives it the offset 0"),
     ],

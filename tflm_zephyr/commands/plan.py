@@ -49,6 +49,9 @@ def _plan(args: argparse.Namespace) -> Done:
     if [path.suffix.lower() for path in args.model] == [".csv"]:
         return _plan_csv(args, args.model[0])
     _refuse(args, ("capacity",), "is for a CSV", "Leave it out; --arena is what the plan of --plan-file has to fit in")
+    for path in args.model:
+        if path.suffix.lower() == ".csv":
+            raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model_write import planned

@@ -94,6 +94,9 @@ def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | Non
 
 def _number(cell: str, column: str, where: str) -> int:
     digits = cell[1:] if cell[:1] == "-" else cell
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > _LONGEST_NUMBER:
+    if not (digits.isascii() and digits.isdigit()):
         raise PlanError(f"{column} {cell[:40]!r} is not a whole number", where=where)
+    if len(digits) > _LONGEST_NUMBER:
+        what = f"{column} {cell[:40]!r} is too large: more than {_LONGEST_NUMBER} digits"
+        raise PlanError(what, where=where)
     return int(cell)

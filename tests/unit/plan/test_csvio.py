@@ -36,7 +36,7 @@ def test_a_plan_goes_out_and_comes_back() -> None:
         (TEXT + "b3,0,1\n", "line 4: 3 cells under 4 columns"),
         (TEXT + "b3,0,1,big\n", "line 4: size 'big' is not a whole number"),
         (TEXT + "b3,0,1,1.5\n", "size '1.5'"),
-        (TEXT + "b3,0,1," + "9" * 5000 + "\n", "size '9999.*' is not a whole number"),
+        (TEXT + "b3,0,1," + "9" * 5000 + "\n", "size '9999.*' is too large: more than 18 digits"),
         (TEXT + "b3,0,1,²\n", "size '²'"),
         (TEXT + "b1,0,1,1\n", "the id b1 is there twice"),
         (TEXT + "b3,4,4,1\n", "buffer b3 has an empty lifespan"),
