@@ -336,6 +336,9 @@ def test_folders_are_classes(tool: Tool, bench: Bench) -> None:
     Path("labels.txt").write_text("7\n1\n2\n3\n4\n5\n6\n0\n")
     found = tool(*asked, "--labels", "labels.txt").json
     assert found["correct"] == 3 and found["confusion"][7][0] == 1 and found["labels"][7] == "0"
+    Path("data", "7", "b.csv").write_text("1 2 3")
+    assert "data/7/b.csv, line 1: holds 3 numbers, the model takes 4" in tool(*asked).one_line()
+    Path("data", "7", "b.csv").unlink()
     Path("data", "cat").mkdir()
     assert "has the folder cat, which is no label" in tool(*asked, "--labels", "labels.txt").one_line()
     assert "has 4 folders, the model has 8 classes" in tool(*asked).one_line()

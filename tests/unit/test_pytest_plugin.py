@@ -110,6 +110,7 @@ def test_without_a_target_or_a_device_it_is_one_line(pytester: pytest.Pytester, 
     opened.error = DeviceError("nothing answers", where="/dev/ttyACM0")
     done = run(pytester, "--tflm-port", "/dev/ttyACM0")
     done.assert_outcomes(errors=1)
+    assert "During handling" not in done.stdout.str()
     done.stdout.fnmatch_lines(["*/dev/ttyACM0: nothing answers*"])
     done.stdout.no_fnmatch_line("*Traceback*")
 

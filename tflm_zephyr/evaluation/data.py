@@ -70,7 +70,7 @@ def _folder(path: Path, tensors: Sequence[TensorLike], options: FeedOptions, nam
     for number, name in enumerate(names):
         for file in sorted((path / name).iterdir()) if (path / name).is_dir() else ():
             if file.is_file() and not file.name.startswith("."):
-                for sample in read_samples(str(file), tensors, options):
+                for sample in read_samples(str(file), tensors, options, str(file)):
                     if not sample.fresh:
                         raise ToolError(
                             "is longer than the model's input", where=str(file), hint="Cut it, or give --frontend"

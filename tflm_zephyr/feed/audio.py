@@ -29,7 +29,7 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
     A rate other than `options.rate_hz` is refused; a .tflite does not tell its model's, so without it a note names that
     of the file.
     """
-    sound, notes = _read(data, name, options.rate_hz)
+    sound, rate_hz, notes = _read(data, name, options.rate_hz)
     front = options.frontend
     taken = tensor if front is None else front.input
     if sum(size > 1 for size in taken.shape) > 1:
@@ -44,6 +44,9 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptio
     if not cut:
         raise ToolError(f"{len(sound)} sound samples are less than one window of {window}", where=name)
     if front is None:
+        if len(cut) > 1:  # as happens when a front end was forgotten
+            milliseconds = 1000 * window / rate_hz
+            notes.append(f"{len(cut)} windows of {window} sound samples ({milliseconds:g} ms)")
         unused = len(sound) - ((len(cut) - 1) * stride + window)
         notes += [f"the last {unused} sound samples are not used"] if unused > 0 else []
         whole = [Sample(f"{name}[{k}]", (_bytes(w, tensor, name, options.raw),), k == 0) for k, w in enumerate(cut)]
@@ -93,8 +96,8 @@ def _bytes(window: numpy.ndarray, tensor: TensorLike, name: str, raw: bool) -> b
     return elements(window / _FULL_SCALE, tensor, name).tobytes()
 
 
-def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray, list[str]]:
-    """Sound samples as int16, mono, and what that took."""
+def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray, int, list[str]]:
+    """Sound samples as int16, mono, how many there are in a second, and what that took."""
     import numpy
 
     try:
@@ -130,4 +133,4 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
     if channels > 1:
         notes.append(f"{channels} channels mixed into one")
         sound = sound.reshape(-1, channels).mean(axis=1).round().astype(numpy.int16)
-    return sound, notes
+    return sound, rate_hz, notes

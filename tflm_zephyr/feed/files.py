@@ -30,14 +30,15 @@ _MAGICS = (
 )
 
 
-def read_samples(source: str, tensors: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:
+def read_samples(source: str, tensors: Sequence[TensorLike], options: FeedOptions, name: str = "") -> list[Sample]:
     """The samples in the file `source`, or in standard input for "-", for a model with the inputs `tensors`.
 
     An .npz holds x, or x0, x1, ... with one row a sample; an .npy x alone; either may hold one sample just in the
     tensor's shape. Images, sound and tables: see image.py, audio.py and table.py; a .bin file holds all inputs'
-    bytes, sample after sample. Raises ToolError, naming the file, for all that does not suit.
+    bytes, sample after sample. Raises ToolError, naming the file, for all that does not suit; `name` does that, by
+    default the file's own without its folders.
     """
-    name = "standard input" if source == STDIN else Path(source).name
+    name = name or ("standard input" if source == STDIN else Path(source).name)
     data = _content(source)
     if not data:
         raise ToolError("is empty", where=name)

@@ -43,7 +43,8 @@ def test_windows_follow_each_other_or_overlap() -> None:
     samples = audio_samples(data, "a.wav", INT16, FeedOptions())
     assert [sample.name for sample in samples] == ["a.wav[0]", "a.wav[1]"]
     assert [sample.fresh for sample in samples] == [True, False]
-    assert samples[0].notes[1:] == ("the last 2 sound samples are not used",) and samples[1].notes == ()
+    assert samples[0].notes[1:] == ("2 windows of 4 sound samples (0.25 ms)", "the last 2 sound samples are not used")
+    assert samples[1].notes == ()
 
 
 def test_the_rate_is_told_or_asked_for() -> None:
