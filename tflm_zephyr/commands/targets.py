@@ -85,7 +85,7 @@ def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
         raise AppError("the .tflite file is needed here", where=args.tflm_command, hint="Name it with --tflite FILE")
     model = load_model(path)
     copied = args.app is not None and path.parent == args.app / "src" / "models"
-    if hello is not None and not copied and not model.sha256.startswith(hello.sha256.lower()):
+    if hello is not None and not copied and not hello.runs(model.sha256):
         raise DeviceError(
             f"runs a model with SHA-256 {hello.sha256[:16]}, {path.name} has {model.sha256[:16]}",
             where=hello.link,

@@ -217,7 +217,7 @@ class DeviceSession(Closing):
             raise refusals.unknown(self._model, hello.models, self._link.name)
         want = self._expect.get(hello.model, "")
         before = self._hello
-        if self._expect and not (want and want.startswith(hello.sha256)):
+        if self._expect and not hello.runs(want):
             raise DeviceError(
                 f"another model is there: {hello.model} with SHA-256 {hello.sha256} of app {hello.app}"
                 + (f", not {want[:16]}" if want else f", none of {', '.join(sorted(self._expect))}"),

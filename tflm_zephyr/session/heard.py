@@ -10,12 +10,12 @@ from collections.abc import Callable
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.records import is_crash
 from tflm_zephyr.run.status import sentence
+from tflm_zephyr.session.readable import NOISE, readable
 
 _MAX_LINE_BYTES = 4096
 _KEPT_LINES, _KEPT_CHARS = 3, 120
 _CRASH_TAIL_S = 0.3  # what else a crashing app says
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # Zephyr's log has it
-_NOISE = re.compile("[^\x20-\x7e\t\u00a0-\ud7ff\ue000-\ufffc\U00010000-\U0010ffff]+")
 _ERROR = re.compile(r"TFLM:error code=(\d{1,9}) at=(\w+)")
 _SELF_TEST = re.compile(r"TFLM:(begin|end|output|ticks) ")
 
@@ -44,18 +44,18 @@ class Heard:
             self._take(_COLOUR.sub("", line.decode("utf-8", "replace")).rstrip("\r"))
 
     def _take(self, line: str) -> None:
-        readable = _NOISE.sub("?", line)
-        if not readable.strip() or len(_NOISE.findall(line)) > len(readable) // 8:
+        shown = readable(line)
+        if not shown.strip() or len(NOISE.findall(line)) > len(shown) // 8:
             return  # what is left of a frame, or of another baud rate
-        self._last.append(readable.strip()[:_KEPT_CHARS])
+        self._last.append(shown.strip()[:_KEPT_CHARS])
         if self._on_text is not None:
-            self._on_text(readable)
+            self._on_text(shown)
         self._self_test = self._self_test or _SELF_TEST.match(line) is not None
         error = _ERROR.match(line)
         if error is not None and not self._crash:
             self._crash = sentence(int(error[1]), error[2])
         elif not self._crash and is_crash(line):
-            self._crash = readable.strip()[:_KEPT_CHARS]
+            self._crash = shown.strip()[:_KEPT_CHARS]
 
     def flush(self) -> None:
         """A line that has no end yet is told as it is: nothing more will come."""

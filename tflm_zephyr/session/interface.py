@@ -52,8 +52,8 @@ class Limits:
 class Hello:
     """Who answered: firmware, model, buffers.
 
-    `sha256` is the start (at least 16 digits) of the SHA-256 in hex of the .tflite file that the user gave;
-    compare with startswith. `models` are the names of all models there. `inputs` and `outputs` are in the model's
+    `sha256` is the start (at least 16 digits) of the SHA-256 in hex of the .tflite file that the user gave; `runs`
+    compares it. `models` are the names of all models there. `inputs` and `outputs` are in the model's
     order; `tensors` are all of the main subgraph, by index; `operators` all of the model, by index.
     `hz`: ticks per second. `deterministic`: ticks count instructions and repeat exactly (QEMU with icount), so that
     they are no time; a tick is then `instructions_per_tick` instructions, else that is None.
@@ -79,6 +79,10 @@ class Hello:
     instructions_per_tick: int | None
     where: Where
     link: str
+
+    def runs(self, sha256: str) -> bool:
+        """Whether the model is that of the file with this SHA-256, in hex."""
+        return bool(self.sha256) and sha256.lower().startswith(self.sha256.lower())
 
 
 @dataclass(frozen=True)

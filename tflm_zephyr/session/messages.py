@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+
+from tflm_zephyr.session.readable import readable
 
 VERSION = 1
 HEADER = struct.Struct("<BBHI")  # kind, status, sequence, session
@@ -72,6 +75,8 @@ class Mode(IntEnum):
 
 
 STAGES = ("init", "invoke", "reset")
+_SHA256 = re.compile(r"[0-9a-fA-F]{16,64}")
+_LEAST_BYTES = 64  # of a payload, and of the window
 
 
 class MalformedError(Exception):
@@ -165,13 +170,13 @@ class Cursor:
         return value
 
     def text(self) -> str:
-        """A byte of length, and so many bytes of UTF-8."""
+        """A byte of length, and so many bytes of UTF-8, as they may be shown."""
         (size,) = self.take("B")
         data = self._payload[self._at : self._at + size]
         if len(data) != size:
             raise MalformedError("a text is cut")
         self._at += size
-        return data.decode("utf-8", "replace")
+        return readable(data.decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)
@@ -195,8 +200,12 @@ class DeviceHello:
         cursor = Cursor(payload)
         version, payload_bytes, window, hz, models = cursor.take("BHHIB")
         app, board, kernels, tflm, zephyr = (cursor.text() for _ in range(5))
-        if payload_bytes < 64 or window < 64:
-            raise MalformedError("buffers too small to be true")
+        if payload_bytes < _LEAST_BYTES or window < _LEAST_BYTES:
+            raise MalformedError(f"a payload of {payload_bytes} and a window of {window} bytes are too small")
+        if not hz:
+            raise MalformedError("0 ticks per second")
+        if not models:
+            raise MalformedError("no model is there")
         return cls(version, payload_bytes, window, hz, models, app, board, kernels, tflm, zephyr)
 
 
@@ -221,7 +230,11 @@ class ModelHello:
         cursor = Cursor(payload)
         inputs, outputs, tensors, operators, arena, head, tail = cursor.take("4H3I")
         name, sha256, source = cursor.text(), cursor.text(), cursor.text()
-        return cls(inputs, outputs, tensors, operators, arena, head, tail, name, sha256, source)
+        if _SHA256.fullmatch(sha256) is None:
+            raise MalformedError(f"{sha256!r} is not 16 to 64 hex digits of a SHA-256")
+        if not outputs or max(inputs, outputs) > tensors:
+            raise MalformedError(f"{inputs} inputs, {outputs} outputs, {tensors} tensors")
+        return cls(inputs, outputs, tensors, operators, arena, head, tail, name, sha256.lower(), source)
 
 
 @dataclass(frozen=True)
@@ -240,5 +253,7 @@ class RunAnswer:
         (state,) = cursor.take("B")
         if state == 0:
             return cls(False, *cursor.take("I"))
+        if state != 1:
+            raise MalformedError(f"a run is in state {state}")
         operator, outputs = cursor.take("HH")
         return cls(True, 0, operator, outputs)

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tflm_zephyr.model_types import TensorType
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.result import Arena
 from tflm_zephyr.schema import operator_name, type_name
 from tflm_zephyr.session import messages
-from tflm_zephyr.session.channel import Channel, checked
+from tflm_zephyr.session.channel import Channel, RefusedError, checked
 from tflm_zephyr.session.interface import Hello, Limits, OperatorInfo, TensorInfo
-from tflm_zephyr.session.messages import Cursor, DeviceHello, MalformedError, ModelHello, TableOf
+from tflm_zephyr.session.messages import Cursor, DeviceHello, Kind, MalformedError, ModelHello, Status, TableOf
 
 _CUSTOM = 32
 # Kernels that keep something from run to run without a variable tensor.
@@ -39,7 +41,10 @@ def read_hello(
     per_tick: int | None,
 ) -> Described:
     """Begin a session and select `model` (the first when "" or not there). Raises as Channel.exchange, RefusedError."""
-    device = DeviceHello.parse(checked(channel.hello(messages.hello(), patience_s)))
+    answer = checked(channel.hello(messages.hello(), patience_s))
+    if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
+        raise RefusedError(Kind.HELLO, Status.NO_VERSION, answer[0], 0)
+    device = DeviceHello.parse(answer)
     channel.widen(device.window_bytes)
 
     def table(which: TableOf, total: int, entry: Callable[[int, Cursor], _T]) -> tuple[_T, ...]:
@@ -54,6 +59,8 @@ def read_hello(
     outputs = table(TableOf.OUTPUTS, found.outputs, lambda _, cursor: cursor.take("i")[0])
     if not all(0 <= index < len(tensors) for index in (*inputs, *outputs)):
         raise MalformedError("an input or output is none of the tensors")
+    for index in (*inputs, *outputs):
+        _check_interface(tensors[index])
     hello = Hello(
         protocol=device.version,
         app=device.app,
@@ -110,7 +117,9 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
     type_ = type_name(kind)
     if type_ is None:
         raise MalformedError(f"tensor {index} is of type {kind}")
-    quantized = bool(flags & 2)
+    quantized = bool(flags & 2) and scale != 0.0
+    if size and size not in _sizes(type_, shape):
+        raise MalformedError(f"tensor {index} ({name}), {type_} of shape {list(shape)}, has {size} bytes")
     return TensorInfo(
         index=index,
         name=name,
@@ -121,6 +130,24 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
         zero_point=zero_point if quantized else 0,
         variable=bool(flags & 1),
     )
+
+
+def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
+    """How many bytes a tensor may have that has any; of strings and the like any number."""
+    kind = TensorType(type_) if type_ in set(TensorType) else None
+    if kind is None or not kind.has_size:
+        return range(1 << 32)
+    count = math.prod(max(length, 0) for length in shape)
+    return (count, (count + 1) // 2) if kind is TensorType.INT4 else (count * kind.size_bytes,)
+
+
+def _check_interface(tensor: TensorInfo) -> None:
+    """MalformedError for an input or output that nobody could fill or read."""
+    what = f"tensor {tensor.index} ({tensor.name}), an input or output,"
+    if not tensor.bytes or any(length <= 0 for length in tensor.shape):
+        raise MalformedError(f"{what} has shape {list(tensor.shape)} and {tensor.bytes} bytes")
+    if tensor.scale is not None and not 0.0 < tensor.scale < math.inf:
+        raise MalformedError(f"{what} has the scale {tensor.scale}")
 
 
 def _operator(index: int, cursor: Cursor) -> tuple[OperatorInfo, bool]:
