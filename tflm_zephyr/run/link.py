@@ -13,6 +13,10 @@ class LinkEndedError(Exception):
     """Nothing more will come: QEMU ended, the cable was pulled. Its text says why, in one line."""
 
 
+class LinkBlockedError(LinkEndedError):
+    """What is there takes no bytes any more."""
+
+
 class Link(Protocol):
     """A byte stream to and from one app. Nothing is opened or started before `open`.
 
@@ -36,7 +40,7 @@ class Link(Protocol):
         ...
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`. Raises LinkEndedError."""
+        """Send all of `data`. Raises LinkEndedError; LinkBlockedError when it is not taken in time."""
 
 
 class Opened:

@@ -14,7 +14,7 @@ from typing import Any
 import serial
 
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.run.link import LinkEndedError
+from tflm_zephyr.run.link import LinkBlockedError, LinkEndedError
 from tflm_zephyr.run.ports import find_ports
 from tflm_zephyr.run.result import Where
 
@@ -104,6 +104,8 @@ class SerialLink:
         try:
             self._port.write(data)
             self._port.flush()
+        except serial.SerialTimeoutException as err:
+            raise LinkBlockedError(f"the port took nothing more for {_WRITE_TIMEOUT_S:g} s") from err
         except (OSError, TypeError, ValueError, termios.error) as err:  # the last, no OSError, while it drains
             raise LinkEndedError("the port is gone: unplugged, or its server ended") from err
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.run.link import Link, LinkEndedError
+from tflm_zephyr.run.link import Link, LinkBlockedError, LinkEndedError
 from tflm_zephyr.session import frames
 from tflm_zephyr.session.heard import Heard
 from tflm_zephyr.session.messages import AGAIN, ANSWER, STARTED, Kind, MalformedError, Message, Request, Status
@@ -50,6 +49,7 @@ class _Sent:
     last: float
     due: float
     tries: int = 1
+    copies: int = 1  # of these, not answered and not lost with a port that ended
 
 
 class Channel:
@@ -74,6 +74,10 @@ class Channel:
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
         self._alive = 0.0  # when the device last said anything to this session
+        self._progress = 0.0  # when it last answered what was asked for, or was asked
+        self._patience_s = 0.0
+        self._asked_again: tuple[int, float] = (-1, 0.0)  # the last AGAIN that was obeyed, and until when it is alone
+        self._unread = 0  # bytes that were sent again to a busy device, which has answered them once
         self._sent: dict[int, _Sent] = {}
         self._answers: dict[int, Message] = {}
         self.resent = 0
@@ -84,6 +88,8 @@ class Channel:
         self._session, self._next = self._sessions(), 0
         self._window_bytes = _FIRST_WINDOW_BYTES
         self._sent.clear()
+        self._unread = 0
+        self._asked_again = (-1, 0.0)
         self._begun = self.broken = False
         answer = self.exchange([request], patience_s)[0]
         self._begun = True
@@ -103,39 +109,42 @@ class Channel:
         self.broken = True
         try:
             self._answers = {}
-            self._run(requests, patience_s)
+            self._patience_s, self._progress = patience_s, time.monotonic()
+            self._run(requests)
         except LinkEndedError as err:
             raise self._heard.ended(str(err)) from err
         self.broken = False
         return [self._answers[place] for place in range(len(requests))]
 
-    def _run(self, requests: Sequence[Request], patience_s: float) -> None:
+    def _run(self, requests: Sequence[Request]) -> None:
         unsent = 0
-        progress = time.monotonic()
-        answered = 0
         while len(self._answers) < len(requests):
             unsent = self._fill(requests, unsent)
+            ends = self._check_time()
             now = time.monotonic()
-            if len(self._answers) > answered:
-                answered, progress = len(self._answers), now
-            silent_s = now - max(progress, self._alive)
-            if silent_s >= patience_s or now - progress >= _MOST_PATIENCE * patience_s:
-                raise self._heard.silent(patience_s, begun=self._begun)
             self._heard.check_crash(now)
             self._resend_due(now)
             due = next((sent.due for sent in self._sent.values()), now)
-            wait_s = max(0.0, min(due, now + patience_s - silent_s) - time.monotonic())
+            wait_s = max(0.0, min(due, ends) - time.monotonic())
             try:
                 data = self._link.read(min(wait_s, _CRASHING_S) if self._heard.crashing else wait_s)
             except LinkEndedError as err:
-                self._again_open(err, patience_s)
+                self._again_open(err)
                 continue
             self._take(data)
+
+    def _check_time(self) -> float:
+        """DeviceError when the caller's patience is at its end; when it will be, if the device is silent."""
+        now = time.monotonic()
+        ends = max(self._progress, self._alive) + self._patience_s
+        if now >= min(ends, self._progress + _MOST_PATIENCE * self._patience_s):
+            raise self._heard.silent(self._patience_s, begun=self._begun)
+        return ends
 
     def _fill(self, requests: Sequence[Request], unsent: int) -> int:
         """Send what the window allows, in one write; how many requests were sent so far."""
         out: list[bytes] = []
-        flying = sum(len(sent.data) for sent in self._sent.values())
+        flying = self._flying()
         now = time.monotonic()
         while unsent < len(requests):
             request = requests[unsent]
@@ -143,6 +152,9 @@ class Channel:
             data = frames.encode(body)
             if self._sent and flying + len(data) > self._window_bytes:
                 break
+            if len(data) > self._window_bytes:
+                what = f"a frame of {len(data)} bytes is more than the device's window of {self._window_bytes}"
+                raise DeviceError(what, where=self._link.name)
             self._sent[self._next] = _Sent(unsent, request.kind, data, now, now, now + self._rto_s())
             self._next = (self._next + 1) % _SEQUENCES
             flying += len(data)
@@ -152,10 +164,18 @@ class Channel:
             self._write(b"".join(out))
         return unsent
 
+    def _flying(self) -> int:
+        """Bytes that a busy device may not have read yet."""
+        return self._unread + sum(len(sent.data) * sent.copies for sent in self._sent.values())
+
     def _resend_due(self, now: float) -> None:
         """The oldest alone: a device that is only slow shall not be given more than it can take in."""
         oldest = next(iter(self._sent.values()), None)
-        if oldest is not None and oldest.due <= now:
+        if oldest is None or oldest.due > now:
+            return
+        if oldest.kind in _LONG and self._flying() + len(oldest.data) > self._window_bytes:
+            oldest.due = now + _MOST_BUSY_S  # it has as many as it takes in while it is busy
+        else:
             self._resend([oldest])
 
     def _resend(self, items: Sequence[_Sent]) -> None:
@@ -167,17 +187,22 @@ class Channel:
             most_s = _MOST_BUSY_S if sent.kind in _LONG else _MOST_RTO_S
             sent.due = now + min(self._rto_s() * 2 ** min(sent.tries, 16), most_s)
             sent.tries += 1
+            sent.copies += sent.kind in _LONG  # at any other request it reads what comes
             self.resent += 1
         self._write(b"".join(sent.data for sent in items))
 
     def _write(self, data: bytes) -> None:
-        # A link that ends while it is written to says so again when it is read.
-        with suppress(LinkEndedError):
+        try:
             self._link.write(data)
+        except LinkBlockedError:
+            raise
+        except LinkEndedError:
+            return  # it says so again when it is read
 
     def _take(self, data: bytes) -> None:
         self._heard.any = self._heard.any or bool(data)
         for event in self._decoder.feed(data):
+            self._check_time()
             if isinstance(event, frames.Text):
                 self._heard.text(event.data)
             elif isinstance(event, frames.Damaged):
@@ -202,7 +227,7 @@ class Channel:
             return  # for a host that is gone
         self._alive = time.monotonic()
         if message.kind == AGAIN:
-            self._resend([s for seq, s in self._sent.items() if (seq - message.seq) % _SEQUENCES < _SEQUENCES // 2])
+            self._again(message.seq)
             return
         sent = self._sent.get(message.seq)
         if sent is None or message.kind != sent.kind | ANSWER:  # a second answer: it was sent again too early
@@ -212,6 +237,9 @@ class Channel:
             raise SessionLostError(taken=_detail(message) == _ANOTHERS)
         del self._sent[message.seq]
         self._answers[sent.place] = message
+        self._progress = time.monotonic()
+        # Bytes come in order: what was sent before this request has been read, its own copies are to be.
+        self._unread = len(sent.data) * max(sent.copies - 1, 0)
         if sent.tries == 1 and sent.kind not in _LONG:
             self._measured(time.monotonic() - sent.first)
         now = time.monotonic()
@@ -222,6 +250,14 @@ class Channel:
         young = now if sent.tries == 1 else now - self._rto_s()
         older = [other for other in self._sent.values() if (other.last, other.place) < (sent.last, sent.place)]
         self._resend([other for other in older if other.last <= young])
+
+    def _again(self, seq: int) -> None:
+        """Send all from `seq` on again, once in a round trip whatever the device asks for."""
+        now = time.monotonic()
+        if self._asked_again[0] == seq and now < self._asked_again[1]:
+            return
+        self._asked_again = (seq, now + self._rto_s())
+        self._resend([sent for own, sent in self._sent.items() if (own - seq) % _SEQUENCES < _SEQUENCES // 2])
 
     def _measured(self, rtt_s: float) -> None:
         """As RFC 6298 has it. What was raised by answers that came late goes back as others come in time."""
@@ -237,11 +273,11 @@ class Channel:
             return _FIRST_RTO_S
         return min(max(self._rtt_s + 4 * self._rtt_spread_s, self._least_rto_s), _MOST_RTO_S)
 
-    def _again_open(self, end: LinkEndedError, patience_s: float) -> None:
-        """After the link's end: open it again within `patience_s`, then all that is on its way is due."""
+    def _again_open(self, end: LinkEndedError) -> None:
+        """After the link's end: open it again within the caller's patience, then all that is on its way is due."""
         if not self._reopen:
             raise end
-        ends = time.monotonic() + patience_s
+        ends = time.monotonic() + self._patience_s
         self._link.close()
         while True:
             try:
@@ -250,11 +286,12 @@ class Channel:
             except DeviceError as err:
                 self._link.close()
                 if time.monotonic() >= ends:
-                    raise LinkEndedError(f"{end}, and was not back within {patience_s:g} s") from err
+                    raise LinkEndedError(f"{end}, and was not back within {self._patience_s:g} s") from err
                 time.sleep(_REOPEN_EVERY_S)
         self._decoder = frames.Decoder()
+        self._unread = 0
         for sent in self._sent.values():
-            sent.due = 0.0
+            sent.due, sent.copies = 0.0, 0
 
 
 def checked(message: Message) -> bytes:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run.link import Link
 from tflm_zephyr.run.result import Arena, Stacks
-from tflm_zephyr.session import messages, refusals
+from tflm_zephyr.session import frames, messages, refusals
 from tflm_zephyr.session.channel import Channel, MalformedError, RefusedError, SessionLostError, checked
 from tflm_zephyr.session.heard import Heard
 from tflm_zephyr.session.interface import (
@@ -25,6 +25,7 @@ from tflm_zephyr.session.interface import (
     Profile,
 )
 from tflm_zephyr.session.messages import Kind, Mode, Request, RunAnswer, Space, TableOf
+from tflm_zephyr.session.pauses import Pauses
 from tflm_zephyr.session.recording import RecordingLink
 from tflm_zephyr.session.tables import Described, read_hello, read_table
 
@@ -58,9 +59,11 @@ class DeviceSession(Closing):
         self._hello: Hello | None = None
         self._described: Described | None = None
         self._used = False  # the model's state may be another than its initial one
+        self._closed = False
 
     def open(self) -> None:
         """Open the link and say hello. Raises DeviceError; the link is closed then."""
+        self._closed = False
         try:
             self._link.open()
             self._recovering("the hello", lambda: None)
@@ -94,7 +97,7 @@ class DeviceSession(Closing):
 
         def once() -> Invocation:
             self._write(inputs)
-            done = self._run(messages.run(Mode.PLAIN))
+            done = self._run_through(Mode.PLAIN)
             return Invocation(self._outputs(), done.ticks)
 
         return self._recovering("an invocation", once)
@@ -106,8 +109,9 @@ class DeviceSession(Closing):
             self._write(inputs)
             found: list[OperatorOutput] = []
             state = self._run(messages.run(Mode.CAPTURE))
+            pauses = Pauses(self.hello, self._run_s)
             while state.paused:
-                found += self._paused_at(state)
+                found += self._paused_at(pauses, state)
                 state = self._run(Request(Kind.CONTINUE))
             return Captured(tuple(found), self._outputs())
 
@@ -120,7 +124,7 @@ class DeviceSession(Closing):
 
         def once() -> tuple[int, ...]:
             self._write(inputs)
-            self._run(messages.run(Mode.PROFILE))
+            self._run_through(Mode.PROFILE)
             return struct.unpack(f"<{len(names)}I", self._read([(Space.TICKS, 0, 0, size)])[0])
 
         return Profile(names, tuple(self._recovering("a profiled run", once) for _ in range(runs)), self.hello.hz)
@@ -164,6 +168,7 @@ class DeviceSession(Closing):
 
     def close(self) -> None:
         """See Session."""
+        self._closed = True
         self._heard.flush()
         self._link.close()
         if isinstance(self._link, RecordingLink):
@@ -175,6 +180,8 @@ class DeviceSession(Closing):
         Beginning anew resets the model. Where that loses a state, it is told once; the next call begins with the
         initial one.
         """
+        if self._closed:
+            raise DeviceError("this session is closed", where=self._link.name, hint="Open another")
         taken = 0
         for _ in range(_TRIES):
             try:
@@ -187,8 +194,11 @@ class DeviceSession(Closing):
                 who = "another host took the device" if err.taken else "the device restarted"
                 self._check_state(f"{who} during {what}")
             except RefusedError as err:
+                # A capture may wait there for ever, after which only a hello helps.
+                self._channel.broken = err.kind in (Kind.TABLE, Kind.READ)
                 raise refusals.refused(err, self._link.name) from err
             except MalformedError as err:
+                self._channel.broken = True
                 raise refusals.malformed(err, self._link.name) from err
         raise refusals.lost(_TRIES - taken, taken, what, self._link.name)
 
@@ -241,9 +251,17 @@ class DeviceSession(Closing):
         self._used = True
         return RunAnswer.parse(self._ask([request], self._run_s)[0])
 
+    def _run_through(self, mode: Mode) -> RunAnswer:
+        done = self._run(messages.run(mode))
+        if done.paused:
+            raise MalformedError(f"a {mode.name.lower()} run waits after operator {done.operator}")
+        return done
+
     def _write(self, inputs: Sequence[bytes]) -> None:
         refusals.check_inputs(inputs, self.hello)
-        step = self.hello.limits.payload_bytes - messages.WRITE_FIELDS_BYTES
+        limits = self.hello.limits
+        in_window = frames.most_body_bytes(limits.window_bytes) - messages.HEADER.size
+        step = min(limits.payload_bytes, in_window) - messages.WRITE_FIELDS_BYTES
         self._ask(
             [
                 messages.write(index, at, bytes(data[at : at + step]))
@@ -255,16 +273,19 @@ class DeviceSession(Closing):
     def _outputs(self) -> tuple[bytes, ...]:
         return tuple(self._read([(Space.OUTPUT, 0, i, t.bytes) for i, t in enumerate(self.hello.outputs)]))
 
-    def _paused_at(self, state: RunAnswer) -> list[OperatorOutput]:
+    def _paused_at(self, pauses: Pauses, state: RunAnswer) -> list[OperatorOutput]:
         """The outputs of the operator that just ended."""
+        try:
+            operator = pauses.after(state)
+        except DeviceError:
+            self._channel.broken = True  # it waits there until another hello
+            raise
         entries = read_table(
             self._channel, self._reply_s, TableOf.PAUSED_AT, state.outputs, lambda _, cursor: cursor.take("iI")
         )
-        try:
-            operator = self.hello.operators[state.operator]
-        except IndexError:
-            raise MalformedError(f"operator {state.operator} ended") from None
         there = [(tensor, size) for tensor, size in entries if tensor >= 0]
+        for tensor, size in there:
+            pauses.check_output(operator, tensor, size)
         data = self._read([(Space.TENSOR, operator.subgraph, tensor, size) for tensor, size in there])
         return [
             OperatorOutput(operator.index, operator.name, operator.subgraph, tensor, found)
@@ -280,9 +301,9 @@ class DeviceSession(Closing):
             counts.append(math.ceil(size / step))
             for at in range(0, size, step):
                 requests.append(messages.read(space, subgraph, index, at, min(step, size - at)))
-        parts = iter(self._ask(requests))
-        found = [b"".join(next(parts) for _ in range(count)) for count in counts]
-        for (_, _, _, size), data in zip(wanted, found, strict=True):
-            if len(data) != size:
-                raise MalformedError("fewer bytes came than were asked for")
-        return found
+        parts = self._ask(requests)
+        for request, part in zip(requests, parts, strict=True):
+            if len(part) != messages.read_size(request):
+                raise MalformedError(f"{len(part)} bytes came, {messages.read_size(request)} were asked for")
+        pieces = iter(parts)
+        return [b"".join(next(pieces) for _ in range(count)) for count in counts]

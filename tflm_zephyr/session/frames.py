@@ -51,6 +51,12 @@ def encoded_bytes(body_bytes: int) -> int:
     return inner + inner // 254 + 4
 
 
+def most_body_bytes(encoded: int) -> int:
+    """The longest body that is no longer than `encoded` as a frame."""
+    inner = (encoded - 4) * 254 // 255
+    return inner - CRC_BYTES
+
+
 class Decoder:
     """Bytes in any pieces -> events in order."""
 

@@ -142,6 +142,11 @@ def read(space: Space, subgraph: int, index: int, offset: int, size: int) -> Req
     return Request(Kind.READ, struct.pack("<BHHIH", space, subgraph, index, offset, size))
 
 
+def read_size(request: Request) -> int:
+    """How many bytes a request by `read` asks for."""
+    return int.from_bytes(request.payload[-2:], "little")
+
+
 def run(mode: Mode) -> Request:
     """Invoke the model."""
     return Request(Kind.RUN, bytes((mode,)))

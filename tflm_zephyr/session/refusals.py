@@ -64,10 +64,11 @@ def refused(err: RefusedError, where: str) -> DeviceError:
         stage = messages.STAGES[err.stage] if err.stage < len(messages.STAGES) else "invoke"
         return ModelFailedError(f"{sentence(err.detail, stage)} (code {err.detail} at {stage})", where=where)
     named = {kind.value: kind.name.lower() for kind in Kind}.get(err.kind, str(err.kind))
-    why = {
+    reasons: dict[int, str] = {
         Status.UNKNOWN: "does not know it",
         Status.MALFORMED: "finds it malformed",
         Status.RANGE: f"has no such thing ({err.detail})",
         Status.NOT_NOW: "is busy with another",
-    }.get(Status(err.status) if err.status in set(Status) else Status.UNKNOWN, "refuses it")
+    }
+    why = reasons.get(err.status, f"answers with the unknown status {err.status}")
     return DeviceError(f"asked for {named}, the app {why}", where=where, hint="Build and flash the app again")

@@ -17,7 +17,7 @@ import serial.rfc2217
 from tests.fakes.device import PtyDevice
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.run import serial_link
-from tflm_zephyr.run.link import Link, LinkEndedError, Opened
+from tflm_zephyr.run.link import Link, LinkBlockedError, LinkEndedError, Opened
 from tflm_zephyr.run.serial_link import SerialLink
 
 
@@ -157,3 +157,13 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serial_link.serial, "serial_for_url", refuse)
     with pytest.raises(DeviceError, match=r"no permission.*dialout"), Opened(SerialLink("/dev/ttyACM0")):
         pass
+
+
+def test_a_port_that_takes_nothing_more_is_no_port_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serial_link, "_WRITE_TIMEOUT_S", 0.2)
+    with (
+        PtyDevice([], wait=True) as device,
+        Opened(SerialLink(device.port)) as link,
+        pytest.raises(LinkBlockedError, match=r"the port took nothing more for 0\.2 s"),
+    ):
+        link.write(bytes(1 << 20))

@@ -315,9 +315,10 @@ def test_wherever_a_host_is_interrupted_the_next_session_works(program: Path) ->
 
 def test_an_interrupted_session_can_be_used_further(program: Path) -> None:
     stopped = _Stopped(ToyLink(program), 40)
-    with opened(stopped) as session, pytest.raises(KeyboardInterrupt):
-        session.capture([IMAGE])
-    assert session.invoke([IMAGE]).outputs == (expected(IMAGE), b"\1\0\0\0")
+    with opened(stopped) as session:
+        with pytest.raises(KeyboardInterrupt):
+            session.capture([IMAGE])
+        assert session.invoke([IMAGE]).outputs == (expected(IMAGE), b"\1\0\0\0")
     stopped._link.close()
 
 
