@@ -200,6 +200,11 @@ def test_malformed_requests_are_refused_with_their_reason(program: Path) -> None
             assert device.status(Kind.READ, 12 + seq, messages.read(*args).payload) == Status.RANGE, args
         assert device.status(Kind.READ, 19, b"\0" * 10) == Status.MALFORMED
         assert device.status(Kind.RUN, 20, b"") == Status.MALFORMED
+        (answer,) = device.send(Kind.RUN, 21, b"\x09")
+        assert (answer.status, answer.payload) == (Status.RANGE, b"\x09\0\0")
+        assert device.send(Kind.RUN, 21, b"\x09") == [answer]
+        (answer,) = device.send(Kind.TABLE, 22, b"\x4d\0\0")
+        assert (answer.status, answer.payload) == (Status.RANGE, b"\x4d\0\0")
 
 
 def test_whose_session_it_is_instead_is_told(program: Path) -> None:
