@@ -55,6 +55,8 @@ def _ports(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     ports, probes = args.port or [], args.dev_id or []
     if not probes:
         return ports, [""] * len(ports)
+    if "" in probes:
+        raise AppError("is empty", where="--dev-id", hint="Give the serial number that is printed on the board")
     if ports not in ([], ["auto"]):
         raise AppError("a port is named already", where="--dev-id", hint="Give --port auto, or no --port")
     return ["auto"] * len(probes), probes

@@ -21,7 +21,8 @@ _INTERFACE = re.compile(r":\d+\.(\d+)$")
 class SerialPort:
     """A serial port of this host. `vid` and `pid` are None when it is not on USB.
 
-    `interface` is the number of the USB interface, which tells the ports of one debug probe apart.
+    `interface` is the number of the USB interface, which tells the ports of one debug probe apart; `place` is where on
+    USB it is plugged in (Linux's "1-4.1"), the same for all of them, "" where the system does not say.
     """
 
     device: str
@@ -30,6 +31,13 @@ class SerialPort:
     serial_number: str = ""
     interface: int | None = None
     description: str = ""
+    place: str = ""
+
+    @property
+    def board(self) -> tuple[object, ...]:
+        """The same for the ports of one board, another for those of others, which may have its serial number."""
+        itself = "" if self.serial_number or self.place else self.device
+        return self.vid, self.pid, self.serial_number, self.place, itself
 
 
 def find_ports(usb_vid: int | None = None) -> tuple[SerialPort, ...]:
@@ -42,6 +50,7 @@ def find_ports(usb_vid: int | None = None) -> tuple[SerialPort, ...]:
             info.serial_number or "",
             _interface(info.location or ""),
             info.description or "",
+            (info.location or "").partition(":")[0],
         )
         for info in list_ports.comports()
     ]
@@ -49,9 +58,13 @@ def find_ports(usb_vid: int | None = None) -> tuple[SerialPort, ...]:
 
 
 def choose_port(
-    ports: Iterable[SerialPort], *, usb_vid: int | None = None, serial_number: str | None = None
+    ports: Iterable[SerialPort],
+    *,
+    usb_vid: int | None = None,
+    serial_number: str | None = None,
+    dev_id: bool = False,
 ) -> SerialPort:
-    """The console port of the one board among `ports`; `serial_number` picks a board.
+    """The console port of the one board among `ports`; `serial_number` picks a board. `dev_id`: --dev-id can, too.
 
     A debug probe with several ports shows the console (vcom0, Zephyr's uart0 on the nRF9160 DK) on its lowest
     USB interface. Raises DeviceError when no board is there, or several and none was asked for.
@@ -59,18 +72,21 @@ def choose_port(
     found = [port for port in ports if usb_vid in (None, port.vid)]
     if serial_number is not None:
         wanted = _bare(serial_number)
+        if not wanted:
+            raise DeviceError(f"{serial_number!r} is no serial number", hint="It is printed on the board")
         found = [port for port in found if _bare(port.serial_number) == wanted]
     if not found:
         what = f"no board with serial number {serial_number}" if serial_number else "no board found on USB"
         raise DeviceError(what, hint="Plug it in and switch it on, or name its port with --port")
-    boards: dict[tuple[str, str], list[SerialPort]] = {}
+    boards: dict[tuple[object, ...], list[SerialPort]] = {}
     for port in found:
-        # Without a serial number, ports cannot be told to be one board's.
-        boards.setdefault((port.serial_number, "" if port.serial_number else port.device), []).append(port)
+        boards.setdefault(port.board, []).append(port)
     if len(boards) > 1:
+        numbers = {_bare(group[0].serial_number) for group in boards.values()}
+        told_apart = dev_id and len(numbers) == len(boards) and "" not in numbers
         raise DeviceError(
             f"{len(boards)} boards found: {'; '.join(_listing(group) for group in boards.values())}",
-            hint="Choose one with --port",
+            hint="Choose one with --dev-id or --port" if told_apart else "Choose one with --port",
         )
     return min(found, key=lambda port: (port.interface is None, port.interface or 0, _order(port)))
 
@@ -93,5 +109,5 @@ def _interface(location: str) -> int | None:
 
 
 def _bare(serial_number: str) -> str:
-    """J-Link numbers are printed on the board without the leading zeros that USB shows."""
-    return serial_number.lstrip("0")
+    """J-Link numbers are printed on the board without the leading zeros that USB shows, letters in either case."""
+    return serial_number.strip().lstrip("0").lower()

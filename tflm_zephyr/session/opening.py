@@ -166,9 +166,11 @@ def _serial(target: Target, board: Board | None, expect: Mapping[str, str]) -> _
     first = _on_usb(target.usb_serial, board)
 
     def found_again() -> str:
-        """The same console of the same board, whose ports come back one by one."""
-        ports = [port for port in find_ports() if (port.vid, port.interface) == (first.vid, first.interface)]
-        return choose_port(ports, serial_number=first.serial_number or None).device
+        """The same console of the same board, whose ports come back one by one, where it was or elsewhere."""
+        told = (first.vid, first.pid, first.serial_number, first.interface)
+        ports = [port for port in find_ports() if (port.vid, port.pid, port.serial_number, port.interface) == told]
+        here = [port for port in ports if port.place == first.place]
+        return choose_port(here or (ports if first.serial_number else [])).device
 
     link = SerialLink(first.device, baudrate, found_again)
     return _Route(link, None, expect, reopen=True)
@@ -184,7 +186,7 @@ def _on_usb(serial_number: str, board: Board | None) -> SerialPort:
     if vid is None and not serial_number:
         known = {other.serial.usb_vid for other in map(load_board, known_boards())}
         ports = [port for port in ports if port.vid in known] or ports
-    return choose_port(ports, usb_vid=vid, serial_number=serial_number or None)
+    return choose_port(ports, usb_vid=vid, serial_number=serial_number or None, dev_id=True)
 
 
 def _build(target: Target, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:

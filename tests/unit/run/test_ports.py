@@ -47,6 +47,40 @@ def test_boards_without_serial_numbers_are_not_taken_for_one() -> None:
         choose_port([SerialPort("/dev/ttyS0"), SerialPort("/dev/ttyS1")])
 
 
+def board(bus: int, serial_number: str = "", *, vid: int = SEGGER_VID, first: int = 0) -> list[SerialPort]:
+    """Three ports of a probe at "1-bus"."""
+    return [
+        SerialPort(f"/dev/ttyACM{first + k}", vid, 0x1055, serial_number, 2 * k, "J-Link", f"1-{bus}") for k in range(3)
+    ]
+
+
+def test_ports_at_one_place_are_one_board_without_a_serial_number_as_well() -> None:
+    assert choose_port(board(1)).device == "/dev/ttyACM0"
+    with pytest.raises(DeviceError, match=r"2 boards.*: /dev/ttyACM0 /dev/ttyACM1 /dev/ttyACM2 \(J-Link\); .*--port"):
+        choose_port([*board(1), *board(2, first=3)])
+
+
+@pytest.mark.parametrize("other", [board(2, "0001", first=3), board(1, "0001", vid=0x10C4, first=3)])
+def test_boards_with_the_same_serial_number_are_not_taken_for_one(other: list[SerialPort]) -> None:
+    for number in (None, "1"):
+        with pytest.raises(DeviceError, match=r"2 boards found: .*\. Choose one with --port$"):
+            choose_port([*board(1, "0001"), *other], serial_number=number, dev_id=True)
+
+
+def test_the_hint_names_what_tells_boards_apart() -> None:
+    with pytest.raises(DeviceError, match="Choose one with --dev-id or --port"):
+        choose_port([*board(1, "0001"), *board(2, "0002", first=3)], dev_id=True)
+    with pytest.raises(DeviceError, match="Choose one with --port"):
+        choose_port([*board(1, "0001"), *board(2, "0002", first=3)])
+    assert choose_port([*board(1, "00ab"), *board(2, "0002", first=3)], serial_number="AB").device == "/dev/ttyACM0"
+
+
+@pytest.mark.parametrize("number", ["0", "000", " ", ""])
+def test_an_empty_serial_number_is_none(number: str) -> None:
+    with pytest.raises(DeviceError, match=r"is no serial number\. It is printed on the board"):
+        choose_port([SerialPort("/dev/ttyUSB0", 0x1A86)], serial_number=number)
+
+
 def test_none_found() -> None:
     with pytest.raises(DeviceError, match="no board found on USB"):
         choose_port([MODEM], usb_vid=SEGGER_VID)
@@ -69,3 +103,4 @@ def test_find_ports_reads_interface_and_order(monkeypatch: pytest.MonkeyPatch) -
         ("/dev/ttyACM10", 2),
     ]
     assert len(find_ports()) == 3
+    assert {port.place for port in find_ports()} == {"1-4.1", ""}

@@ -57,6 +57,22 @@ def test_a_board_on_usb_is_found_by_its_serial_number_and_again_as_another_devic
             assert set(opened_as) == {str(moved)}
 
 
+def test_a_board_is_found_again_where_it_was_and_not_as_another_with_its_serial_number(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PtyDevice(program, tmp_path) as device:
+        ports = [SerialPort(device.port, SEGGER_VID, 1, "0001", interface=0, place="1-1")]
+        monkeypatch.setattr(opening, "find_ports", lambda: tuple(ports))
+        target = Target(port="auto", model="toy")
+        with open_session(target) as session:
+            ports.insert(0, SerialPort("/dev/none", SEGGER_VID, 1, "0001", interface=0, place="1-2"))
+            device.unplug()
+            device.plug()
+            assert session.invoke([bytes(BYTES)]).outputs[0] == expected(bytes(BYTES))
+        with pytest.raises(DeviceError, match=r"2 boards found: .* Choose one with --port$"):
+            open_session(target)
+
+
 def test_auto_without_a_board_takes_the_vendors_of_the_boards_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     modem, dk = SerialPort("/dev/none0", 0x1199), SerialPort("/dev/none1", SEGGER_VID)
     for ports, said in (
