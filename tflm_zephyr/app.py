@@ -173,7 +173,8 @@ class AppSpec:
     and asserts. `model_data` is "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena`
     is the one arena of all models, None where each has its own. `measure`: the app looks for the smallest arena of
     each model. `record`: it prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead
-    of testing itself. `custom_sha256`: of custom operators' code, "" without.
+    of testing itself. `custom_sha256`: of custom operators' code, "" without. `overlap_kernels`: what the plans'
+    overlaps hold for, see kernels.overlap.kind_of; empty where nothing overlaps.
     """
 
     name: str
@@ -199,6 +200,7 @@ class AppSpec:
     zephyr_revision: str = ""
     cmsis_nn_revision: str = ""
     custom_sha256: str = ""
+    overlap_kernels: tuple[str, ...] = ()
 
     @property
     def cmsis_nn(self) -> bool:

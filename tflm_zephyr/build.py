@@ -31,6 +31,9 @@ _HINTS = {
 # let apps in different folders share objects (ccache manual, "Compiling in different directories").
 _CCACHE_SHARING = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "true"}
 
+FORCED = ("-DTFLM_APP_OTHER_REVISIONS=ON",)
+"""For an app's cmake/tflm.cmake: what --force says to it."""
+
 Pristine = Literal["auto", "always", "never"]
 OnLine = Callable[[str], None]
 

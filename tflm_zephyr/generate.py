@@ -20,7 +20,7 @@ from tflm_zephyr.golden import GoldenRuns, dump, golden_runs, path_of
 from tflm_zephyr.identifiers import identifier
 from tflm_zephyr.interface import tensor_spec
 from tflm_zephyr.kernel_choice import CMSIS_NN, KernelChoice, choose, kernel_libraries
-from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION, other_kernels
+from tflm_zephyr.kernels.overlap import CMSIS_NN_REVISION, kind_of, other_kernels
 from tflm_zephyr.kernels.variants import miscomputed, typed_registration, uses_of
 from tflm_zephyr.kernels.work import cmsis_nn_work
 from tflm_zephyr.main_stack import UNMEASURED_BYTES, least_main_stack_bytes, main_stack_bytes
@@ -144,6 +144,8 @@ def generate(
     selected = {name: table.select(_registrations(prepared)) for name, table in tables}
     needed_stack = _main_stack(config, prepared, models, choice.names, boards, tflm.revision)
     notes += _stack_notes(config.main_stack_bytes, needed_stack, name)
+    overlapping = any(_overlaps(item, config) for item in prepared)
+    kinds = {kind_of(need.library) for item in prepared for need in item.needs} if overlapping else set()
     spec = AppSpec(
         name=name,
         models=tuple(models),
@@ -165,6 +167,7 @@ def generate(
         custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=relative_paths(map(include_dir, customs), app),
         custom_sha256=code_sha256(customs),
+        overlap_kernels=tuple(sorted(kinds)),
     )
     if config.shared_arena:
         shared, arena = share_arena(models, prepared, base, name)
@@ -186,7 +189,7 @@ def generate(
             for model in models
         },
         cmsis_nn_revision=cmsis_nn_revision,
-        overlap=kernels if any(_overlaps(item, config) for item in prepared) else {},
+        overlap=kernels if overlapping else {},
     )
     return Generated(spec, manifest, tuple(notes), tuple(prepared), kept)
 

@@ -25,6 +25,7 @@ from tests.unit.small_models import dense, unary
 from tests.unit.test_process import gone, pid_from
 from tflm_zephyr import cli, host
 from tflm_zephyr.app_files import load_manifest
+from tflm_zephyr.build import FORCED
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.model_write import with_offline_plan
@@ -380,6 +381,18 @@ def test_build(tool: Tool, app: Path, west: FakeWest) -> None:
     (call,) = west.calls
     assert call["argv"][0] == "build" and {"mps2/an385", str(app), str(app / "build" / "mps2_an385")} <= {*call["argv"]}
     assert "Building app for mps2/an385 with " in done.err  # progress goes where JSON does not
+
+
+def test_force_reaches_the_apps_cmake(tool: Tool, app: Path, west: FakeWest) -> None:
+    """It would refuse other kernels' revisions where outputs overlap inputs."""
+    tool("build", app, "-b", "mps2/an385", "--force")
+    assert not {*FORCED} & {*west.calls[-1]["argv"]}  # nothing to force
+    written(app.parent, "zephyr/VERSION", "VERSION_MAJOR = 4\nVERSION_MINOR = 0\nPATCHLEVEL = 0\n")
+    said = tool("build", app, "-b", "mps2/an385").one_line()
+    assert "generated for Zephyr 4.1.0 and the workspace has 4.0.0" in said and "--force" in said
+    done = tool("build", app, "-b", "mps2/an385", "--force")
+    assert done.code == 0 and "warning: the app was generated for Zephyr" in done.out + done.err
+    assert {*FORCED} <= {*west.calls[-1]["argv"]}
 
 
 def test_a_failing_build_shows_its_first_error(tool: Tool, app: Path, west: FakeWest) -> None:

@@ -586,7 +586,9 @@ def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm
     made = overlapping_app(tmp_path, tflm)
     assert made.prepared[0].head.overlapping == 3 and made.prepared[0].head.head_bytes == 4096
     assert made.manifest.overlap == {"CMSIS-NN": tflm.cmsis_nn_revision, "TFLM": tflm.revision}
+    assert made.spec.overlap_kernels == ("cmsis_nn",)
     off = overlapping_app(tmp_path, tflm, overlap="off")
+    assert off.spec.overlap_kernels == ()
     assert off.prepared[0].head.head_bytes == 8192 and off.manifest.overlap == {}
     assert overlapping_app(tmp_path, tflm, plan="online").manifest.overlap == {}
 

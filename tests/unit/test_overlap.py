@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from tests.builder import ModelBuilder
+from tests.host.networks import network
 from tests.host.operator_models import CASES, Case, Spec
 from tests.unit import cmsis_nn_traces as arm
 from tests.unit import reference_traces as loops
 from tests.unit.overlap_trace import Trace, node_of, slack_of
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import REGISTRY, get
-from tflm_zephyr.kernels.overlap import Overlap, TensorOverlap, overlaps, rules_of
+from tflm_zephyr.kernels.overlap import Overlap, TensorOverlap, kind_of, overlaps, rules_of
 from tflm_zephyr.model import load_model, parse_model
 
 RULES = rules_of(get("reference"))
@@ -338,3 +339,20 @@ def test_person_detect_on_both_libraries(shared: Path) -> None:
         assert all(known for key, known in pairs if key == "DEPTHWISE_CONV_2D")
     assert all(found["reference"])
     assert not any(found["cmsis_nn"])
+
+
+def test_kinds_of_kernels_are_all_that_the_rules_depend_on() -> None:
+    """What is checked for one core holds for all of its kind: operators overlap as far with DSP as without."""
+    assert [kind_of(get("reference")), kind_of(get("cmsis_nn"))] == ["reference", "cmsis_nn"]
+    cores = ((False, False), (True, False), (True, True))
+    plain, dsp, helium = (get("cmsis_nn", dsp=dsp, mve=mve) for dsp, mve in cores)
+    assert kind_of(plain) == kind_of(dsp) != kind_of(helium) == "cmsis_nn+helium"
+    differ = 0
+    for seed in range(24):
+        model = parse_model(network(seed))
+        for subgraph in model.subgraphs:
+            for operator in subgraph.operators:
+                found = overlaps(plain, model, subgraph, operator)
+                assert found == overlaps(dsp, model, subgraph, operator)
+                differ += found != overlaps(helium, model, subgraph, operator)
+    assert differ > 0

@@ -25,6 +25,26 @@ def dense_chain(widths: Sequence[int], *, seed: int = 0) -> bytes:
     return model.finish()
 
 
+def flat_convolutions(layers: int = 3, *, width: int = 64, channels: int = 8, window: int = 5, seed: int = 3) -> bytes:
+    """An int8 chain of convolutions over images one pixel high: on Helium CMSIS-NN takes another function."""
+    model = ModelBuilder(seed=seed)
+    main = model.subgraph("main")
+    last = main.tensor((1, 1, width, channels), "int8", "input", scale=0.05)
+    main.inputs = [last]
+    options = {"padding": 0, "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    for layer in range(layers):
+        scales = [0.004] * channels
+        shape = (channels, 1, window, channels)
+        weights = main.tensor(shape, "int8", f"weights{layer}", scale=scales, dimension=0, data="random")
+        biases = [scale * 0.05 for scale in scales]
+        bias = main.tensor((channels,), "int32", f"bias{layer}", scale=biases, dimension=0, data=bytes(4 * channels))
+        out = main.tensor((1, 1, width, channels), "int8", f"flat{layer}", scale=0.05)
+        main.op("CONV_2D", [last, weights, bias], [out], options={**options, "fused_activation_function": 0})
+        last = out
+    main.outputs = [last]
+    return model.finish()
+
+
 def mobilenet(side: int = 96, width: float = 0.25, *, colours: int = 3, classes: int = 10, seed: int = 0) -> bytes:
     """MobileNet v1 in int8 with random weights, channels times `width`, for images of side x side x colours.
 

@@ -10,12 +10,16 @@ import pytest
 
 from tests.host.networks import network
 from tests.zephyr.conftest import ROOT, Tool
+from tests.zephyr.models import flat_convolutions
+from tflm_zephyr.board import QemuSpec
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import get
 from tflm_zephyr.kernels.variants import miscomputed
 from tflm_zephyr.memory import HeadPlan, given_plan, plan_head
 from tflm_zephyr.model import Model, load_model
 from tflm_zephyr.model_write import with_offline_plan
+from tflm_zephyr.run.gather import gather_all
+from tflm_zephyr.run.qemu_link import QemuLink
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
@@ -125,6 +129,51 @@ def test_overlaps_as_wide_as_allowed_and_a_little_wider(tool: Tool, apps: Path, 
         file.write_bytes(too_wide(model))
         assert not allowed(file)
     heads()
+
+
+HELIUM = "mps3/corstone300/an547"  # not described in boards/
+QEMU_HELIUM = QemuSpec("mps3-an547", "cortex-m55")
+
+
+def results(elf: Path, models: int) -> list[tuple[str, str]]:
+    """Kernels and status of each model in QEMU, on a Cortex-M55."""
+    found = gather_all(QemuLink(QEMU_HELIUM, elf), models=models, timeout_s=120, silence_s=60)
+    return [(result.kernels, result.status) for result in found]
+
+
+def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> None:
+    """CMSIS-NN with Helium copies more pixels of a 1 x n convolution before it writes than without."""
+    model = apps / "flat.tflite"
+    model.write_bytes(flat_convolutions())
+    flat = ("generate", model, "--kernels", "cmsis_nn", "--runs", 3, "--force", "-o")
+    app, other = apps / "flat", apps / "flat_m55"
+    (made,) = tool(*flat, app, "-b", "mps2/an521/cpu0", as_json=True)["models"]
+    assert made["head"]["overlapping"] == 3
+    tool("build", app, "-b", "mps2/an521/cpu0")
+    assert tool("run", app, "-b", "mps2/an521/cpu0", as_json=True)[0]["status"] == "pass"
+    tool("build", app, "-b", "mps2/an385")  # no Helium either
+    assert tool("run", app, "-b", "mps2/an385", as_json=True)[0]["status"] == "pass"
+    said = tool("build", app, "-b", HELIUM, code=1)
+    assert f"as the kernels cmsis_nn allow it; for {HELIUM} they are cmsis_nn+helium" in said
+    assert "--overlap off (overlap: off)" in said
+    (made,) = tool(*flat, other, "-b", HELIUM, as_json=True)["models"]
+    assert made["head"]["overlapping"] == 0
+    tool("build", other, "-b", HELIUM)
+    elf = other / "build" / "mps3_corstone300_an547" / "zephyr" / "zephyr.elf"
+    assert results(elf, 1) == [("cmsis_nn", "pass")]
+    # The negative control: what would come of the plan that was refused.
+    copy = Path("src", "models", "flat.tflite")
+    (other / copy).write_bytes((app / copy).read_bytes())
+    tool("build", other, "-b", HELIUM)
+    assert results(elf, 1) == [("cmsis_nn", "fail")]
+
+
+def test_a_plan_for_reference_kernels_is_not_for_zephyrs_cmsis_nn(tool: Tool, apps: Path) -> None:
+    model, app = apps / "flat_module.tflite", apps / "flat_module"
+    model.write_bytes(flat_convolutions())
+    tool("generate", model, "--kernels", "reference", "--tflm", "module", "-b", BOARD, "-o", app)
+    said = tool("build", app, "-D", "CONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y", code=1)
+    assert f"as the kernels reference allow it; for {BOARD} they are cmsis_nn." in said
 
 
 def allowed(file: Path) -> bool:

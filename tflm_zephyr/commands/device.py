@@ -36,11 +36,12 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     board = in_workspace(board, workspace)
     kernels = _kernels(manifest, board)
     workspace.require(board.name, kernels, board.arch)
-    for difference in build.check_revisions(build.recorded(manifest, kernels), workspace, force=args.force):
+    differences = build.check_revisions(build.recorded(manifest, kernels), workspace, force=args.force)
+    for difference in differences:
         say(f"warning: {difference}")
     toolchain = detect_toolchain(arch=board.arch)
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
-    defines = tuple(f"-D{define}" for define in args.defines)
+    defines = (*(build.FORCED if differences else ()), *(f"-D{define}" for define in args.defines))
     pristine: build.Pristine = "always" if args.pristine else "auto"
     app = _recording_app(args, board, workspace) if args.record else args.app
     request = build.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)

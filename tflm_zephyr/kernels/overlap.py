@@ -19,7 +19,16 @@ from tflm_zephyr.kernels.overlap_rules import Overlap, Rule
 from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor, TensorType
 from tflm_zephyr.operator_types import PINNED_REVISION
 
-__all__ = ["CMSIS_NN_REVISION", "Overlap", "TensorOverlap", "other_kernels", "overlaps", "rules_of", "untried"]
+__all__ = [
+    "CMSIS_NN_REVISION",
+    "Overlap",
+    "TensorOverlap",
+    "kind_of",
+    "other_kernels",
+    "overlaps",
+    "rules_of",
+    "untried",
+]
 
 CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
 """The pin of Zephyr 4.1, whose loops were read; TFLM's are those of PINNED_REVISION."""
@@ -72,6 +81,12 @@ def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
     return {key: rule for key, rule in rules.items() if library.knows(key)}
 
 
+def kind_of(library: KernelLibrary) -> str:
+    """reference, cmsis_nn or cmsis_nn+helium. Overlaps that hold for one of a kind hold for all, as no rule depends on
+    more of the core."""
+    return f"{library.name}+helium" if library.name == "cmsis_nn" and library.core.mve else library.name
+
+
 def untried(library: KernelLibrary) -> bool:
     """Whether its rules were read in the code, but no plan that uses them was run: those for Helium."""
     return library.name == "cmsis_nn" and library.core.mve
@@ -87,8 +102,11 @@ def overlaps(
     """What may overlap while `operator` runs, sorted; () where nothing is known.
 
     `rules` are those of `rules_of(library)`, to be read once for many operators. Left out are constants, variables,
-    empty tensors, a distance at which nothing is shared, and pairs of element types whose accesses a C++ compiler
-    may reorder because such pointers must not alias ([basic.lval]: different types, neither of them a character).
+    empty tensors, a distance at which nothing is shared, and pairs of element types whose accesses a compiler may
+    reorder because such pointers do not alias: different types, neither int8 nor uint8. The C++ standard ([basic.lval])
+    exempts char, unsigned char and std::byte only, and int8_t is signed char; what is relied upon is that GCC and
+    Clang let all three character types alias anything. Zephyr compiles C and C++ with -fno-strict-aliasing besides,
+    with which they reorder no such accesses at all.
     A tensor that the operator reads at several places has the largest of their distances. ModelError where TFLM
     would refuse the operator.
     """

@@ -17,11 +17,16 @@ function(tflm_app_commit folder result)
     endif()
   endif()
 endfunction()
+# What there is to say where `module` is not at the revision that the app was generated for.
+function(tflm_app_check_revision module wanted there)
+  if(there STREQUAL wanted)
+    return()
+  endif()
+  set(difference "This app was generated for ${module} ${wanted}; the workspace has ${there}.")
+  message(WARNING "${difference} Generate it again if it does not build.")
+endfunction()
 tflm_app_commit(${ZEPHYR_TFLITE_MICRO_MODULE_DIR} TFLM_REVISION)
-if(NOT TFLM_REVISION STREQUAL "8d404de73acf7687831e16d88e86e4f73cfddf8e")
-  message(WARNING "This app was generated for tflite-micro 8d404de73acf7687831e16d88e86e4f73cfddf8e; the workspace has "
-    "${TFLM_REVISION}. Generate it again if it does not build.")
-endif()
+tflm_app_check_revision(tflite-micro "8d404de73acf7687831e16d88e86e4f73cfddf8e" ${TFLM_REVISION})
 if(NOT CONFIG_CPU_CORTEX_M)
   message(FATAL_ERROR "This app was generated with CMSIS-NN's kernels, which are for Cortex-M. Generate it for "
     "${BOARD}${BOARD_QUALIFIERS}, or with the reference kernels.")
@@ -105,10 +110,7 @@ if(TFLM_KERNELS STREQUAL cmsis_nn)
       "manifest and run: west update cmsis-nn")
   endif()
   tflm_app_commit(${ZEPHYR_CMSIS_NN_MODULE_DIR} CMSIS_NN_REVISION)
-  if(NOT CMSIS_NN_REVISION STREQUAL "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd")
-    message(WARNING "This app was generated for cmsis-nn e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; the workspace has "
-      "${CMSIS_NN_REVISION}. Generate it again if it does not build.")
-  endif()
+  tflm_app_check_revision(cmsis-nn "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd" ${CMSIS_NN_REVISION})
   set(CMSIS_NN_SOURCES
     Source/ConvolutionFunctions/arm_convolve_1x1_s8_fast.c
     Source/ConvolutionFunctions/arm_convolve_get_buffer_sizes_s8.c
