@@ -123,6 +123,9 @@ def generate(
         if config.planner == "static" and model_config.plan_file is not None:
             what = "planner: static makes a table of its own, plan_file is for TFLM's planner"
             raise AppError(what, where=model_config.label, hint="Drop one of them")
+        if config.planner == "static" and model_config.plan != "packed":
+            what = "plan: online leaves to TFLM's planner what planner: static does without"
+            raise AppError(what, where=model_config.label, hint="Drop one of them")
         if config.planner == "static":
             unplanned = planned(item.running, None)
             model_spec = with_static_plan(model_spec, item.needs, unplanned, sizes, model_config.arena)

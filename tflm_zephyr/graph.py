@@ -144,11 +144,13 @@ def analyse(
     )
 
 
-def _handles(model: Model) -> set[tuple[int, int]]:
+def resource_handles(subgraph: Subgraph) -> set[int]:
     """Outputs of VAR_HANDLE: it points them at its own state in Prepare, so they are not planned."""
-    return {
-        (s.index, o.outputs[0]) for s in model.subgraphs for o in s.operators if o.key == "VAR_HANDLE" and o.outputs
-    }
+    return {o.outputs[0] for o in subgraph.operators if o.key == "VAR_HANDLE" and o.outputs}
+
+
+def _handles(model: Model) -> set[tuple[int, int]]:
+    return {(subgraph.index, tensor) for subgraph in model.subgraphs for tensor in resource_handles(subgraph)}
 
 
 def _size(model: Model, subgraph: Subgraph, tensor: int) -> int:

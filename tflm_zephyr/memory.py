@@ -38,6 +38,8 @@ __all__ = [
     "with_offsets",
 ]
 
+ADDRESSABLE_BYTES = 2**31 - 1
+"""TFLM's planner counts in int."""
 OFFLINE = ("auto", "always", "never")
 
 
@@ -268,6 +270,12 @@ def _given(model: Model, requests: Requests, rows: Sequence[int], arena_bytes: i
         if offset is not None and offset % ALIGNMENT:  # before TFLM places others around it, as badly
             raise PlanError(f"{name} at offset {offset} is not aligned to {ALIGNMENT} bytes", where=model.where)
     plan = Plan(requests.whole(), requests.play(offsets), "given")
+    placed = zip(requests.names, plan.offsets, requests.sizes, strict=True)
+    for name, offset, size in sorted(placed, key=lambda one: one[1]):  # TFLM's own choices lie above what they follow
+        end = offset + size + -size % ALIGNMENT
+        if end > ADDRESSABLE_BYTES:
+            what = f"{name} at offset {offset} ends at {end}, past the {ADDRESSABLE_BYTES} bytes that TFLM can address"
+            raise PlanError(what, where=model.where, hint="Give a smaller offset, or -1 for TFLM's choice")
     check(plan, why_unsafe=requests.why_unsafe, arena_bytes=arena_bytes)
     return plan
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflm_zephyr.errors import AppError, PlanError
-from tflm_zephyr.model import Model, Tensor, shown
+from tflm_zephyr.graph import resource_handles
+from tflm_zephyr.model import Model, Tensor, TensorType, shown
 
 
 def preallocated_tensors(model: Model, names: Sequence[str | int]) -> tuple[int, ...]:
     """Indices in the main subgraph of the tensors `names`, in their order.
 
-    AppError for what is not there, named twice, a variable, a constant or without memory; PlanError for a tensor
-    that a plan in the model places.
+    AppError for what is not there, named twice, a variable, a constant, the handle of a resource variable or without
+    memory; PlanError for a tensor that a plan in the model places.
     """
     found: list[int] = []
-    rows = model.offline_plan
+    rows, handles = model.offline_plan, resource_handles(model.main)
     for name in names:
         tensor = _find(model, name)
         if tensor.index in found:
@@ -28,6 +29,9 @@ def preallocated_tensors(model: Model, names: Sequence[str | int]) -> tuple[int,
         if tensor.is_constant or tensor.is_variable:
             kind = "a constant" if tensor.is_constant else "a variable"
             raise _refused(model, f"{tensor.label} is {kind}, which TFLM keeps itself", "Name another tensor")
+        if tensor.type is TensorType.RESOURCE or tensor.index in handles:
+            what = f"{tensor.label} is a handle of a resource variable, which its kernel keeps itself"
+            raise _refused(model, what, "Name another tensor")
         if not tensor.type.has_size or tensor.size_bytes == 0:
             raise _refused(model, f"{tensor.label} needs no memory", "Name another tensor")
         if rows is not None and rows[tensor.index] >= 0:  # the main subgraph's rows come first

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.builder import chain
 from tests.unit.conftest import Tool
+from tests.zephyr.models import flat_convolutions
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import every_core, on_core
 from tflm_zephyr.plan import search
@@ -117,12 +119,36 @@ def test_capacity_is_for_csvs(tool: Tool, model_file: Path) -> None:
 
 def test_preallocated_tensors(tool: Tool, model_file: Path) -> None:
     both = tool("plan", model_file, "--preallocate", "input", "--preallocate", "3", "--overlap", "off", "--json").json
-    assert both["offsets"] is None and both["head_bytes"] == 128 and both["preallocated_saves_bytes"] == 0
+    assert both["offsets"] is None and both["head_bytes"] == 128
     most = [word for tensor in range(3) for word in ("--preallocate", tensor)]
     shown = tool("plan", model_file, *most, "--overlap", "off").out
-    assert "preallocated        64  less, as 3 tensors in the app's own memory" in shown
+    assert re.search(r"preallocated +\d+  saved of the arena by 3 tensors in the app's own memory", shown)
     said = tool("plan", model_file, "--preallocate", "camera").one_line()
     assert "no tensor named 'camera'. Its inputs and outputs are tensor 0 'input', tensor 3 'relu2'" in said
+
+
+@pytest.mark.parametrize(
+    ("model", "tensors", "saves"),
+    [
+        (chain(3, 4096), (0,), 0),  # two of the others live at once
+        (chain(3, 4096), (0, 1, 2), 4096),
+        (flat_convolutions(), (0,), -16),  # of the head 32, and the tail grows by TFLM's larger allocator and alignment
+    ],
+)
+def test_what_preallocated_tensors_save_of_the_arena(
+    tool: Tool, tmp_path: Path, model: bytes, tensors: tuple[int, ...], saves: int
+) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(model)
+    options = ("--overlap", "off") if saves >= 0 else ()
+    without = tool("plan", path, *options, "--json").json
+    given = [word for tensor in tensors for word in ("--preallocate", tensor)]
+    found = tool("plan", path, *options, *given, "--json").json
+    assert without["preallocated_saves_bytes"] is None
+    assert found["preallocated_saves_bytes"] == without["arena_bytes"] - found["arena_bytes"] == saves
+    assert found["tail_bytes"] >= without["tail_bytes"]  # PreallocatedAllocator is larger than MicroAllocator
+    shown = tool("plan", path, *options, *given).out
+    assert f"preallocated {saves:>9}  saved of the arena by" in shown
 
 
 def test_several_models(tool: Tool, model_file: Path, tmp_path: Path) -> None:

@@ -53,6 +53,11 @@ def test_a_plan_by_hand(tool: Tool, model_file: Path, plan_of: Any, tmp_path: Pa
         ([0, 72, 0, 72], (), "tensor 1 'relu0' at offset 72 is not aligned to 16 bytes"),
         ([-1, 8, -1, -1], (), "tensor 1 'relu0' at offset 8 is not aligned to 16 bytes"),
         ([0, 64, 0, 128], ("--arena", "128"), "tensor 3 'relu2' at offset 128 ends at 192, past the arena's 128 bytes"),
+        (
+            [2**31 - 64, 0, 64, 0],
+            (),
+            "tensor 0 'input' at offset 2147483584 ends at 2147483648, past the 2147483647 bytes that TFLM can address",
+        ),
         (APART, ("--preallocate", "input"), "tensor 0 'input' is preallocated, but the plan gives it the offset 0"),
     ],
 )

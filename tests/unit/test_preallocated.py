@@ -57,6 +57,21 @@ def test_what_cannot_be_is_named(name: str | int, says: str) -> None:
     assert str(caught.value).startswith("odd.tflite: preallocated: ") and "\n" not in str(caught.value)
 
 
+def test_handles_of_resource_variables_are_the_kernels() -> None:
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    taken = [main.tensor((1,), kind, f"handle{kind}") for kind in ("resource", "int32")]
+    main.inputs = [main.tensor((4,), "int8", "input")]
+    for handle in taken:
+        main.op("VAR_HANDLE", [], [handle], options={"container": "", "shared_name": "state"})
+    main.outputs = [*main.inputs]
+    model = parse_model(builder.finish(), where="state.tflite")
+    for handle in taken:
+        with pytest.raises(AppError, match=f"tensor {handle} 'handle.*' is a handle of a resource variable"):
+            preallocated_tensors(model, [handle])
+    assert preallocated_tensors(model, ["input"]) == (2,)
+
+
 def test_twice_is_once_too_often() -> None:
     with pytest.raises(AppError, match="tensor 0 'input' is preallocated twice"):
         preallocated_tensors(CHAIN, ["input", 0])

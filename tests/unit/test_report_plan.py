@@ -50,8 +50,9 @@ def test_an_overlapping_plan_says_what_it_holds_for() -> None:
 
 def test_preallocated_tensors_say_what_they_save() -> None:
     head = plan_head(parse_model(chain()), KERNELS, preallocated=(0,))
-    shown = report.plan(item(head, without_bytes=128), draw=False, written=None)
-    assert "preallocated         0  less, as 1 tensor in the app's own memory" in shown
+    for saved in (0, -16):
+        shown = report.plan(item(head, saved_bytes=saved), draw=False, written=None)
+        assert f"preallocated {saved:>9}  saved of the arena by 1 tensor in the app's own memory" in shown
 
 
 def test_one_arena_for_several_models() -> None:

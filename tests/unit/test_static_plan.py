@@ -73,6 +73,19 @@ def test_a_table_is_for_one_kind_of_kernels() -> None:
     assert several.models[0].static_plan is not None
 
 
+@pytest.mark.parametrize(
+    ("values", "says"), [({"plan": "online"}, "plan: online leaves"), ({"plan_file": 1}, "plan_file")]
+)
+def test_a_table_is_made_here(tmp_path: Path, values: dict[str, object], says: str) -> None:
+    if "plan_file" in values:
+        mine = tmp_path / "mine.json"
+        mine.write_text('{"offsets": null}')
+        values = {"plan_file": mine}
+    config = AppConfig((ModelConfig(DIGITS, **values),), boards=M3, planner="static")  # type: ignore[arg-type]
+    with pytest.raises(AppError, match=f"digits: .*{says}.* Drop one of them"):
+        generate(config, tmp_path / "app", TFLM, golden=False)
+
+
 def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
     source = tmp_path / "my.cc"
     source.write_text("")

@@ -84,6 +84,7 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
     from tflm_zephyr.operator_order import better_order, reordered
     from tflm_zephyr.plan_file import load_plan
     from tflm_zephyr.preallocated import preallocated_tensors
+    from tflm_zephyr.struct_sizes import CORTEX_M, PREALLOCATED_ALLOCATOR, with_layout
     from tflm_zephyr.tail import estimate_tail
 
     model = load_model(path)
@@ -103,6 +104,20 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
             preallocated=without,
             overlap=overlap,
         )
+
+    def best(without: Sequence[int]) -> tuple[tuple[int, ...] | None, Model, HeadPlan]:
+        """Order, model and head; the file's order where it is as good."""
+        better = None
+        if args.order != "model":
+            better = better_order(model, library, overlap=bool(overlap), preallocated=without)
+        if better is None:
+            return None, model, head_of(model, without)
+        head = head_of(better[0], without)
+        if head.head_bytes >= better[1].model_bytes:
+            own = head_of(model, without)
+            if own.head_bytes <= head.head_bytes:
+                return None, model, own
+        return better[1].operators, better[0], head
 
     if args.plan_file is not None:
         _refuse(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
@@ -126,39 +141,36 @@ def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
     else:
-        better = None
-        if args.order != "model":
-            better = better_order(model, library, overlap=bool(overlap), preallocated=preallocated)
-        order, running = (None, model) if better is None else (better[1].operators, better[0])
-        head = head_of(running, preallocated)
-        if better is not None and head.head_bytes >= better[1].model_bytes:  # the file's order may be as good
-            own = head_of(model, preallocated)
-            if own.head_bytes <= head.head_bytes:
-                order, running, head = None, model, own
-    tail = estimate_tail(head.graph, library, variables_planned=head.variables_planned)
+        order, running, head = best(preallocated)
+    sizes = with_layout(CORTEX_M, "MicroAllocator", PREALLOCATED_ALLOCATOR) if preallocated else CORTEX_M
+    arena = arena_size(head, library, sizes=sizes)
+    saved = None
+    if preallocated:
+        whole = head_of(running, ()) if args.plan_file is not None else best(())[2]
+        saved = arena_size(whole, library).bytes - arena.bytes
+    tail = estimate_tail(head.graph, library, sizes, variables_planned=head.variables_planned)
     core = f" on {args.core}" if args.core is not None else " on any core without Helium" if len(alike) > 1 else ""
     return report.PlannedModel(
         path,
         model,
         head,
-        arena_size(head, library),
+        arena,
         tail,
         f"{args.kernels} kernels{core}",
-        head_of(running, ()).head_bytes if preallocated else None,
+        saved,
         running,
         order,
     )
 
 
 def _json(args: argparse.Namespace, item: report.PlannedModel) -> dict[str, Any]:
-    saved = None if item.without_bytes is None else item.without_bytes - item.head.head_bytes
     return {
         **report.plan_json(item.head, item.model, item.order),
         "kernels": args.kernels,
         "core": args.core,
         "tail_bytes": item.arena.tail_bytes,
         "arena_bytes": item.arena.bytes,
-        "preallocated_saves_bytes": saved,
+        "preallocated_saves_bytes": item.saved_bytes,
     }
 
 

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A model that `plan` was asked about. `kernels` says for which kernels and cores; `without_bytes` is the head
-    with all tensors in the arena, None where none is preallocated. `running` is
-    the model with its operators in `order`, by their indices in the file, None for its own."""
+    """A model that `plan` was asked about.
+
+    `kernels` says for which kernels and cores. `saved_bytes`: how much smaller the arena is than with all tensors in
+    it, None where none is preallocated. `running` is the model with its operators in `order`, by their indices in the
+    file, None for its own.
+    """
 
     path: Path
     model: Model
@@ -29,7 +32,7 @@ class PlannedModel:
     arena: ArenaSize
     tail: TailEstimate
     kernels: str
-    without_bytes: int | None
+    saved_bytes: int | None
     running: Model
     order: tuple[int, ...] | None
 
@@ -51,10 +54,9 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
         f"  lower bound  {head.lower_bound_bytes:>9}  no plan is smaller: {_gap(head)}",
         f"  tail         {item.arena.tail_bytes:>9}  {item.arena.source}; the arena: {item.arena.bytes}",
     ]
-    if item.without_bytes is not None:
-        saved = item.without_bytes - head.head_bytes
-        what = f"less, as {count(len(head.graph.preallocated), 'tensor')} in the app's own memory"
-        lines.append(f"  preallocated {saved:>9}  {what}")
+    if item.saved_bytes is not None:
+        what = f"saved of the arena by {count(len(head.graph.preallocated), 'tensor')} in the app's own memory"
+        lines.append(f"  preallocated {item.saved_bytes:>9}  {what}")
     if item.order is not None:
         lines.append("  Its operators run in another order than the model's, which needs less.")
     if head.unknown:
