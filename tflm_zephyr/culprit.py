@@ -55,6 +55,19 @@ class Culprit:
     overwritten: tuple[Overwritten, ...] = ()
 
 
+@dataclass(frozen=True)
+class Search:
+    """`culprit` None: no output differs of the `compared` operators of the main subgraph, which has `operators`.
+
+    `elsewhere` are operators of other subgraphs, which are not compared.
+    """
+
+    culprit: Culprit | None
+    compared: int
+    operators: int
+    elsewhere: int
+
+
 def capture(session: Session, samples: Sequence[Sample]) -> Captured:
     """The last of `samples` captured, after those before it that it goes on from."""
     session.reset()
@@ -65,8 +78,8 @@ def capture(session: Session, samples: Sequence[Sample]) -> Captured:
 
 def find(
     captured: Captured, model: Model, samples: Sequence[Sample], engine: str, planned: Model | None = None
-) -> Culprit | None:
-    """Whose outputs in `captured` differ first from those of `engine` on this host; None when none do.
+) -> Search:
+    """Whose outputs in `captured` differ first from those of `engine` on this host, if any do.
 
     `samples`: as for `capture`. `planned`: the model as the app carries it, with its plan. Raises as `run_many`.
     """
@@ -79,15 +92,21 @@ def find(
     flags = [k == 0 for k in range(len(samples))]
     run = run_many(data, [sample.inputs for sample in samples], engine=engine, reset=flags, tensors=wanted)
     reference = dict(zip(wanted, run.tensors[-1], strict=True))
+    seen = {o.tensor for o in captured.operators if not o.subgraph and len(o.data) == len(reference.get(o.tensor, b""))}
+    # An output that is optional or of a type that nobody reads is none to wait for.
+    compared = sum(seen >= set(operator.outputs) & set(wanted) for operator in model.main.operators)
+    counts = compared, len(model.main.operators), sum(len(subgraph.operators) for subgraph in model.subgraphs[1:])
     for output in captured.operators:
-        if output.subgraph or output.tensor not in reference:
+        if output.subgraph or output.tensor not in seen:
             continue
         tensor, want = model.main.tensors[output.tensor], reference[output.tensor]
+        if len(output.data) != len(want):
+            continue
         difference = compare(form_of(tensor), output.data, want)
         if difference is not None and not difference.close:
             # Hello.operators counts through all subgraphs; those of the main one come first.
             operator = next(op for op in model.main.operators if output.tensor in op.outputs)
-            return Culprit(
+            culprit = Culprit(
                 operator,
                 tensor,
                 difference,
@@ -96,7 +115,8 @@ def find(
                 tuple(_given(model, index, reference) for index in operator.inputs if index >= 0),
                 () if planned is None else overwritten(planned, operator),
             )
-    return None
+            return Search(culprit, *counts)
+    return Search(None, *counts)
 
 
 def _given(model: Model, index: int, reference: dict[int, bytes]) -> Given:

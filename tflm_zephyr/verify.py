@@ -44,16 +44,22 @@ class Expected:
 class Failure:
     """The first sample that differs: `output` is the first of its outputs that does.
 
-    `culprit` None: no operator's outputs differed when they were captured; `captured_differs` says whether the
-    model's outputs still did, which then were written over later, or were right this time.
+    `search` says whose outputs differed when they were captured, and of how many operators they were: None where that
+    failed, as `note` tells. `captured_differs` says whether the model's outputs still did, which then were written
+    over later where all operators' were right, or were right this time.
     """
 
     sample: Sample
     output: int
     difference: Difference
-    culprit: culprit.Culprit | None
+    search: culprit.Search | None
     captured_differs: bool
     note: str = ""
+
+    @property
+    def culprit(self) -> culprit.Culprit | None:
+        """The first operator that differs, where one was found."""
+        return self.search.culprit if self.search is not None else None
 
 
 @dataclass(frozen=True)

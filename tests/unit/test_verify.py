@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tflm_zephyr.feed.sample import Sample
 from tflm_zephyr.host import DEFAULT_TIMEOUT_S, HostRun
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.model_write import with_offline_plan
+from tflm_zephyr.report import verify as report
 from tflm_zephyr.verify import expect, random_samples, verify
 
 
@@ -72,6 +74,49 @@ def test_an_output_written_over_later_and_one_that_does_not_repeat() -> None:
 
     late = verify(Late(model.data), model, [Sample("a", (bytes(range(16)),))]).failure
     assert late is not None and late.culprit is None and late.captured_differs
+
+
+class Seen(FakeSession):
+    """Hands over the outputs of its first `seen` operators alone, cut to `size` bytes."""
+
+    seen, size = 0, 99
+
+    def capture(self, inputs):  # type: ignore[no-untyped-def]
+        done = super().capture(inputs)
+        return type(done)(
+            tuple(replace(o, data=o.data[: self.size]) for o in done.operators[: self.seen]), (bytes(16),)
+        )
+
+
+@pytest.mark.parametrize(("seen", "size", "told"), [(0, 99, "none of 2"), (1, 99, "1 of 2"), (2, 3, "none of 2")])
+def test_what_was_not_captured_is_not_said_to_be_right(seen: int, size: int, told: str) -> None:
+    model = parse_model(chain(2, 16))
+    session = Seen(model.data, outputs=lambda given: (bytes(16),))
+    session.seen, session.size = seen, size
+    found = verify(session, model, [Sample("a", (bytes(range(16)),))])
+    said = report.text(session.hello, model, found)
+    assert "which operator differs is not known" in said and f"whole outputs of {told} operators" in said
+    assert "right as it ended" not in said
+    failure = report.plain(session.hello, model, found)["failure"]
+    assert (failure["operators_compared"], failure["operators"]) == (0 if "none" in told else 1, 2)
+
+
+def test_operators_of_other_subgraphs_are_said_not_to_be_compared() -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x, y = main.tensor((1, 16), "int8", "x", scale=0.5), main.tensor((1, 16), "int8", "y", scale=0.5)
+    main.op("RELU", [x], [y])
+    main.inputs, main.outputs = [x], [y]
+    other = model.subgraph()
+    a, b = other.tensor((1, 16), "int8", "a", scale=0.5), other.tensor((1, 16), "int8", "b", scale=0.5)
+    other.op("RELU", [a], [b])
+    other.inputs, other.outputs = [a], [b]
+    parsed = parse_model(model.finish())
+    session = Seen(parsed.data, outputs=lambda given: (bytes(16),))
+    session.seen = 1
+    found = verify(session, parsed, [Sample("a", (bytes(range(16)),))])
+    said = report.text(session.hello, parsed, found)
+    assert "the 1 operators of other subgraphs were not compared" in said and "right as it ended" not in said
 
 
 def test_state_is_brought_back_before_the_capture() -> None:

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.comparison import Difference
-from tflm_zephyr.culprit import Culprit, Given
+from tflm_zephyr.culprit import Culprit, Given, Search
 from tflm_zephyr.model import Model, Tensor
 from tflm_zephyr.report.infer import target_line
 from tflm_zephyr.session.interface import Hello
@@ -35,15 +35,29 @@ def text(hello: Hello, model: Model, found: Verification) -> str:
 def _failure(model: Model, failure: Failure) -> list[str]:
     output = model.main.tensors[model.main.outputs[failure.output]]
     lines = [f"  DIFFERS: {failure.sample.name}, output {failure.output}, {_where(output)}: {_far(failure.difference)}"]
-    if failure.culprit is not None:
-        return lines + _culprit(failure.culprit)
-    if failure.note:
+    search = failure.search
+    if search is None:
         return [*lines, f"  {failure.note}"]
-    if failure.captured_differs:
-        what = "each operator's outputs were right as it ended: the model's output was written over after that"
+    if search.culprit is not None:
+        lines += _culprit(search.culprit)
+    elif not failure.captured_differs:
+        lines.append("  all was right when it ran once more with its operators captured: it does not repeat")
+    elif search.compared == search.operators and not search.elsewhere:
+        lines.append("  each operator's outputs were right as it ended: the model's output was written over after that")
     else:
-        what = "all was right when it ran once more with its operators captured: it does not repeat"
-    return [*lines, f"  {what}"]
+        lines.append("  which operator differs is not known: none of those whose outputs were compared")
+    return lines + _not_compared(search)
+
+
+def _not_compared(search: Search) -> list[str]:
+    """What the search could not see."""
+    lines = []
+    if search.compared < search.operators:
+        of = f"{search.compared} of {search.operators}" if search.compared else f"none of {search.operators}"
+        lines.append(f"  note: the device gave whole outputs of {of} operators")
+    if search.elsewhere:
+        lines.append(f"  note: the {search.elsewhere} operators of other subgraphs were not compared")
+    return lines
 
 
 def _culprit(culprit: Culprit) -> list[str]:
@@ -116,6 +130,9 @@ def _failure_json(model: Model, failure: Failure) -> dict[str, Any]:
         "difference": _difference_json(failure.difference),
         "captured_differs": failure.captured_differs,
         "note": failure.note,
+        "operators_compared": None if failure.search is None else failure.search.compared,
+        "operators": None if failure.search is None else failure.search.operators,
+        "operators_elsewhere": None if failure.search is None else failure.search.elsewhere,
         "operator": None,
     }
     culprit = failure.culprit
