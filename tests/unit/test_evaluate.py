@@ -155,6 +155,21 @@ def test_a_sample_that_the_model_fails_on_is_not_handed_from_device_to_device(tm
     assert failed == [1]
 
 
+@pytest.mark.parametrize(("jobs", "ended"), [(1, 1), (2, 2), (4, 2)])
+def test_a_sample_with_which_two_devices_end_is_named_and_given_to_no_third(jobs: int, ended: int) -> None:
+    class Crashing(Slow):
+        def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
+            if inputs == INPUTS[5]:
+                crashes.append(self)
+                raise DeviceError("the app crashed", where=self.hello.link)
+            return super().invoke(inputs)
+
+    crashes: list[Crashing] = []
+    with Pool([Crashing] * jobs) as pool, pytest.raises(DeviceError, match=r"sample 5, .*: the app crashed"):
+        run_all(pool, pool.hello(), INPUTS, None)
+    assert len(crashes) == ended
+
+
 def test_sessions_that_do_not_open_or_are_not_alike() -> None:
     bench = Bench({}, {"error": DeviceError("no QEMU")})
     with pytest.raises(DeviceError, match="no QEMU"):

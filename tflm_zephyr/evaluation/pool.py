@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tflm_zephyr.session.interface import Hello, Session
 Opener = Callable[[], AbstractContextManager[Session]]
 _TICK_S = 0.2
 _GRACE_S = 5.0
+_MOST_STOPPED = 2  # devices by one sample, which then is the one to blame
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Pool:
         self._start, self._stop = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._alive = 0
+        self._stopped: Counter[int] = Counter()  # how many devices ended with each sample
 
     def __enter__(self) -> Pool:
         self._threads = [
@@ -99,7 +102,8 @@ class Pool:
     def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Finished | Lost]:
         """Each sample's result as it comes, by the number given with it; and sessions that were lost on the way.
 
-        Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on.
+        Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on, and
+        the error of a sample with which two devices ended.
         """
         for sample in samples:
             self._todo.put(sample)
@@ -147,10 +151,21 @@ class Pool:
                 continue  # another session may hand one back
             try:
                 session.reset()
+            except BaseException:
+                self._todo.put(sample)
+                raise
+            try:
                 done = session.invoke(sample[1])
-            except ModelFailedError as error:  # it would on every other device, one after the other
-                where = f"sample {sample[0]}, {error.where}"
-                raise ModelFailedError(error.what, where=where, hint=error.hint) from error
+            except ToolError as error:
+                named = type(error)(error.what, where=f"sample {sample[0]}, {error.where}", hint=error.hint)
+                self._stopped[sample[0]] += 1
+                if isinstance(error, ModelFailedError):  # it would on every other device, one after the other
+                    raise named from error
+                if self._stopped[sample[0]] >= _MOST_STOPPED:
+                    self._said.put(named)
+                    return
+                self._todo.put(sample)
+                raise named from error
             except BaseException:
                 self._todo.put(sample)
                 raise
