@@ -70,11 +70,13 @@ def two_numbers(text: str) -> tuple[float, float]:
 
 
 def percentage(text: str) -> float:
-    """A share: 2% or 0.02 is 0.02."""
+    """A share: 2% or 0.02 is 0.02. More than all of it takes the sign, as 4 for 4% would be 400 %."""
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = -1.0
     if not 0.0 <= value < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as in 2%")
+    if value > 1 and not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"{text} means {100 * value:g} %: write {text}% or {100 * value:g}%")
     return value

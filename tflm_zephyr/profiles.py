@@ -14,6 +14,7 @@ from tflm_zephyr.errors import DeviceError, ToolError
 from tflm_zephyr.session.interface import Hello, Profile
 
 _VERSION = 1
+_MOST = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,8 @@ def _loaded(raw: dict[str, Any]) -> Cost:
     cost = Cost(**raw)
     if not isinstance(cost.name, str):
         raise ValueError("an operator has no name")
-    if not all(type(value) is int and value >= 0 for value in (cost.least, cost.median, cost.most)):
-        raise ValueError(f"{cost.name} has no whole numbers")
+    if not all(type(value) is int and 0 <= value < _MOST for value in (cost.least, cost.median, cost.most)):
+        raise ValueError(f"{cost.name} has other values than whole numbers from 0 to 2^64 - 1")
     return cost
 
 
@@ -140,8 +141,8 @@ def _typed(found: Measured) -> Measured:
             raise ValueError(f"{name} is no text")
     for name in ("hz", "resolution", "runs"):
         value = getattr(found, name)
-        if type(value) is not int or value <= 0:
-            raise ValueError(f"{name} is no whole number above 0")
+        if type(value) is not int or not 0 < value < _MOST:
+            raise ValueError(f"{name} is no whole number from 1 to 2^64 - 1")
     return found
 
 

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,22 @@ def test_the_command_line_counts_and_draws(tool: Tool, bench: Bench) -> None:
     one = tool("evaluate", "d.npz", "--app", "demo", "--json").out
     assert one == tool("evaluate", "d.npz", "--app", "demo", "--json", "-j", "3").out
     assert json.loads(one)["predictions"] == [k % 8 for k in range(COUNT)]
+
+
+def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("evaluate", "d.npz", "--app", "demo")
+    assert "judged alone" not in tool(*asked).out
+    one = tool(*asked, "--json").json
+
+    class Two(Slow):
+        def __init__(self, **more: Any) -> None:
+            super().__init__(**more)
+            self.hello = replace(self.hello, outputs=self.hello.outputs * 2)
+
+    monkeypatch.setattr(targets, "open_session", lambda target, **more: Two())
+    assert "  note: output 0 of 2, y, is judged alone" in tool(*asked).out
+    two = tool(*asked, "--json").json
+    assert two["output"] == "y" and two == one
 
 
 def test_it_does_not_go_on_with_results_of_an_elf_that_was_built_anew(

@@ -167,6 +167,12 @@ def test_the_gate_on_the_command_line(tool: Tool, device: list[FakeSession]) -> 
         "SLOWER than the baseline by more than 2 %: operator 1 (RELU) by 65.0 %, all operators by 8.0 %." in worse.out
     )
     assert tool(*ASKED, "--baseline", "base.json", "--max-regression", "0.7").code == 0
+    base = json.loads(Path("base.json").read_text())
+    Path("other.json").write_text(json.dumps({**base, "model": "other"}))
+    assert "note: the baseline's model is other, not net" in tool(*ASKED, "--baseline", "other.json").out
+    base["operators"][0]["median"] = 10**400
+    Path("huge.json").write_text(json.dumps(base))
+    assert "is no profile (RELU has other values than" in tool(*ASKED, "--baseline", "huge.json").one_line()
     plain = tool(*ASKED, "--baseline", "base.json", "--json")
     assert plain.code == 1 and plain.json["changes"][1] == {
         "operator": 1, "name": "RELU", "before": 800, "after": 1320, "slower": True
@@ -180,4 +186,6 @@ def test_what_is_wrong_is_one_line(tool: Tool, device: list[FakeSession]) -> Non
     device.append(FakeSession(MODEL.data, where="host"))
     assert "nothing counts ticks there" in tool(*ASKED).one_line()
     assert tool(*ASKED, "--max-regression", "fast").code == 2
+    assert "4 means 400 %: write 4% or 400%" in tool(*ASKED, "--max-regression", "4").err
+    assert "needs a profile to compare with" in tool(*ASKED, "--max-regression", "400%").one_line()
     assert device[-1].closed

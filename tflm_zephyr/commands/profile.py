@@ -36,7 +36,7 @@ def do_profile(args: argparse.Namespace, say: Say) -> Done:
     changes = profiles.compare(found, baseline, str(args.baseline), limit) if baseline is not None else ()
     lines = [report.text(hello, found, changes)]
     if baseline is not None:
-        for what in ("sha256", "kernels"):
+        for what in ("model", "sha256", "kernels"):
             if getattr(found, what) != getattr(baseline, what):
                 lines.append(f"note: the baseline's {what} is {getattr(baseline, what)}, not {getattr(found, what)}")
         lines.append(report.verdict(changes, limit))

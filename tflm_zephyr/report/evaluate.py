@@ -20,6 +20,8 @@ _SHOWN_PAIRS = 10
 def text(hello: Hello, data: Path, found: Accuracy | Deviation, ticks: Effort | None, labels: Sequence[str]) -> str:
     """Accuracy with its confusion matrix, or deviation; then what a run takes."""
     lines = [target_line(hello)]
+    if len(hello.outputs) > 1:
+        lines.append(f"  note: output 0 of {len(hello.outputs)}, {hello.outputs[0].name}, is judged alone")
     if isinstance(found, Accuracy):
         lines.append(f"  {data.name}: {found.correct} of {found.count} right, accuracy {100 * found.accuracy:.2f} %")
         lines += _confusion(found.confusion, labels)
@@ -58,6 +60,7 @@ def plain(
     return {
         **who(hello),
         "data": data.name,
+        "output": hello.outputs[0].name,
         **asdict(found),
         **rate,
         "labels": list(labels),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast, get_args
 
@@ -144,11 +145,16 @@ class ReplayLink:
 
     def _answer(self, request: Message) -> bytes:
         self._at += request.kind == Kind.HELLO
-        answers = self._sessions[self._at] if 0 <= self._at < len(self._sessions) else {}
-        found = answers.get((request.kind, request.seq, request.payload))
+        session = self._sessions[self._at] if 0 <= self._at < len(self._sessions) else _Session()
+        key = request.kind, request.seq, request.payload
+        found = session.answers.get(key)
         if found is None:
             name = Kind(request.kind).name.lower()
-            self._missing = f"the recording has no answer to this {name}: it is of other inputs or calls"
+            asked = session.asked.values()
+            if key in asked or request.seq > max((seq for _, seq, _ in asked), default=-1):
+                self._missing = f"the recording ends before this {name}: it was cut short, or is of fewer calls"
+            else:
+                self._missing = f"the recording has no answer to this {name}: it is of other inputs or calls"
             return b""
         text, answer = found
         again = Message(answer.kind, answer.status, answer.seq, request.session, answer.payload)
@@ -161,12 +167,18 @@ def _per_tick(raw: object) -> int | None:
     return raw
 
 
-def _sessions(entries: Iterable[dict[str, str]]) -> list[dict[_Key, tuple[bytes, Message]]]:
-    """For each session, the text before and the answer to each request."""
+@dataclass
+class _Session:
+    """What was asked for, by kind and number, and the text before and the answer to each that has one."""
+
+    asked: dict[tuple[int, int], _Key] = field(default_factory=dict)
+    answers: dict[_Key, tuple[bytes, Message]] = field(default_factory=dict)
+
+
+def _sessions(entries: Iterable[dict[str, str]]) -> list[_Session]:
+    """Those of a recording, in their order."""
     ways = {"to": frames.Decoder(), "from": frames.Decoder()}
-    order: list[int] = []
-    asked: dict[int, dict[tuple[int, int], _Key]] = {}
-    answers: dict[int, dict[_Key, tuple[bytes, Message]]] = {}
+    sessions: dict[int, _Session] = {}
     text = b""
     for entry in entries:
         ((way, data),) = entry.items()
@@ -178,14 +190,12 @@ def _sessions(entries: Iterable[dict[str, str]]) -> list[dict[_Key, tuple[bytes,
             if message is None:
                 continue
             if way == "to":
-                if message.session not in asked:
-                    order.append(message.session)
-                    asked[message.session], answers[message.session] = {}, {}
                 key = (message.kind, message.seq, message.payload)
-                asked[message.session][message.kind, message.seq] = key
-            elif message.session in asked and message.kind & ANSWER:
-                found = asked[message.session].get((message.kind & ~ANSWER, message.seq))
-                if found is not None and found not in answers[message.session]:
-                    answers[message.session][found] = (text, message)
+                sessions.setdefault(message.session, _Session()).asked[message.kind, message.seq] = key
+            elif message.session in sessions and message.kind & ANSWER:
+                session = sessions[message.session]
+                found = session.asked.get((message.kind & ~ANSWER, message.seq))
+                if found is not None and found not in session.answers:
+                    session.answers[found] = (text, message)
                     text = b""
-    return [answers[session] for session in order]
+    return list(sessions.values())

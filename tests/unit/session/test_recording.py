@@ -39,12 +39,34 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
             assert replayed.capture([IMAGES[0]]) == captured
             assert replayed.profile([IMAGES[0]], 2) == profile
             assert replayed.hello.where == "serial"
-            with pytest.raises(DeviceError, match="the recording has no answer to this write: it is of other inputs"):
+            with pytest.raises(DeviceError, match="the recording ends before this write: it was cut short, or is of f"):
                 replayed.invoke([bytes(BYTES)])
     assert wanted[0].outputs[0] == expected(IMAGES[0])
     assert again == heard[: len(again)]
     assert len(again) >= 4  # a line may have been hit
     assert path.read_bytes() == before
+
+
+def test_other_inputs_and_a_recording_that_was_cut_short_are_told_apart(program: Path, tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    with DeviceSession(RecordingLink(ToyLink(program), whole, None), model="toy") as session:
+        session.open()
+        for image in IMAGES:
+            session.invoke([image])
+    with (
+        open_session(Target(recording=whole, model="toy")) as replayed,
+        pytest.raises(DeviceError, match="the recording has no answer to this write: it is of other inputs"),
+    ):
+        replayed.invoke([bytes(BYTES)])
+    lines = whole.read_text().splitlines(keepends=True)
+    for kept in (len(lines) // 2, len(lines) - 1):
+        cut.write_text("".join(lines[:kept]))
+        with (
+            open_session(Target(recording=cut, model="toy")) as replayed,
+            pytest.raises(DeviceError, match=r"the recording ends before this \w+: it was cut short"),
+        ):
+            for image in IMAGES:
+                replayed.invoke([image])
 
 
 @pytest.mark.parametrize(
