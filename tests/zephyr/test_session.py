@@ -107,7 +107,7 @@ def test_a_recording_answers_without_a_device(app: Path, tmp_path: Path) -> None
         assert session.hello.operators == hello.operators
         assert session.hello.instructions_per_tick == 40
         assert session.invoke(inputs) == invocation
-        with pytest.raises(DeviceError, match="the recording has no answer to this"):
+        with pytest.raises(DeviceError, match="the recording ends before this write"):
             session.capture(inputs)
 
 

@@ -118,7 +118,7 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
     if type_ is None:
         raise MalformedError(f"tensor {index} is of type {kind}")
     quantized = bool(flags & 2) and scale != 0.0
-    if size and size not in _sizes(type_, shape):
+    if size > _sizes(type_, shape)[-1]:  # a kernel may have made it smaller
         raise MalformedError(f"tensor {index} ({name}), {type_} of shape {list(shape)}, has {size} bytes")
     return TensorInfo(
         index=index,
@@ -133,19 +133,21 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
 
 
 def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
-    """How many bytes a tensor may have that has any; of strings and the like any number."""
+    """How many bytes a tensor may have, the most last; of strings and the like any number."""
     kind = TensorType(type_) if type_ in set(TensorType) else None
     if kind is None or not kind.has_size:
         return range(1 << 32)
     count = math.prod(max(length, 0) for length in shape)
-    return (count, (count + 1) // 2) if kind is TensorType.INT4 else (count * kind.size_bytes,)
+    return ((count + 1) // 2, count) if kind is TensorType.INT4 else (count * kind.size_bytes,)
 
 
 def _check_interface(tensor: TensorInfo) -> None:
     """MalformedError for an input or output that nobody could fill or read."""
     what = f"tensor {tensor.index} ({tensor.name}), an input or output,"
-    if not tensor.bytes or any(length <= 0 for length in tensor.shape):
-        raise MalformedError(f"{what} has shape {list(tensor.shape)} and {tensor.bytes} bytes")
+    bad_shape = any(length <= 0 for length in tensor.shape)
+    if bad_shape or not tensor.bytes or tensor.bytes not in _sizes(tensor.type, tensor.shape):
+        said = f"is {tensor.type} of shape {list(tensor.shape)} and has {tensor.bytes} bytes"
+        raise MalformedError(f"{what} {said}")
     if tensor.scale is not None and not 0.0 < tensor.scale < math.inf:
         raise MalformedError(f"{what} has the scale {tensor.scale}")
 

@@ -68,11 +68,12 @@ def test_a_version_that_was_not_asked_for_is_told() -> None:
         ({"models": 0}, "no model is there"),
         ({"outputs": ()}, "1 inputs, 0 outputs, 2 tensors"),
         ({"inputs": (2,)}, "an input or output is none of the tensors"),
-        ({"tensors": (GOOD, Tensor("out", bytes=3))}, r"tensor 1 \(out\), int8 of shape \[1, 4\], has 3 bytes"),
+        ({"tensors": (GOOD, Tensor("out", bytes=3))}, r"\(out\), an input or output, is int8 .* has 3 bytes"),
         ({"tensors": (GOOD, Tensor("out", bytes=2**32 - 1))}, r"int8 of shape \[1, 4\], has 4294967295 bytes"),
-        ({"tensors": (GOOD, Tensor("out", type=0))}, r"float32 of shape \[1, 4\], has 4 bytes"),
-        ({"tensors": (GOOD, Tensor("out", shape=(-1, -4)))}, r"int8 of shape \[-1, -4\], has 4 bytes"),
-        ({"tensors": (GOOD, Tensor("out", bytes=0))}, r"tensor 1 \(out\), an input or output, has .* and 0 bytes"),
+        ({"tensors": (GOOD, Tensor("out", type=0))}, r"is float32 of shape \[1, 4\] and has 4 bytes"),
+        ({"tensors": (GOOD, Tensor("out", shape=(-1, -4)))}, r"\(out\), int8 of shape \[-1, -4\], has 4 bytes"),
+        ({"tensors": (GOOD, Tensor("out", bytes=0))}, r"tensor 1 \(out\), an input or output, is .* has 0 bytes"),
+        ({"tensors": (GOOD, GOOD, Tensor("inner", bytes=5))}, r"tensor 2 \(inner\), int8 of shape .* has 5 bytes"),
         ({"tensors": (Tensor("in", scale=math.nan), GOOD)}, r"tensor 0 \(in\), an input or output, has the scale nan"),
         ({"tensors": (GOOD, Tensor("out", scale=math.inf))}, "has the scale inf"),
         ({"tensors": (GOOD, Tensor("out", scale=-1.0))}, r"has the scale -1\.0"),
@@ -85,10 +86,15 @@ def test_a_hello_that_cannot_be_is_malformed(facts: dict[str, object], said: str
 
 def test_what_the_protocol_allows_passes() -> None:
     four_bits = Tensor("packed", type=17, bytes=2)
-    apart = (Tensor("spelt", type=5, bytes=77), Tensor("nowhere", bytes=0), Tensor("none", scale=0.0))
+    apart = (
+        Tensor("spelt", type=5, bytes=77),
+        Tensor("nowhere", bytes=0),
+        Tensor("less", bytes=3),
+        Tensor("none", scale=0.0),
+    )
     with opened(tensors=(GOOD, four_bits, *apart), payload=64, window=64) as (session, _):
-        assert [tensor.bytes for tensor in session.hello.tensors] == [4, 2, 77, 0, 4]
-        assert session.hello.tensors[4].scale is None
+        assert [tensor.bytes for tensor in session.hello.tensors] == [4, 2, 77, 0, 3, 4]
+        assert session.hello.tensors[5].scale is None
 
 
 def test_names_do_nothing_to_a_terminal() -> None:
