@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// The device's code on a Cortex-M3 without an operating system: QEMU's mps2-an385, its first UART by polling, asleep
-// until something comes: a core that polls all the time keeps QEMU on a busy machine from bringing it anything.
+// The device's code on a Cortex-M3 without an operating system: QEMU's mps2-an385, its first UART by polling; asleep
+// when nothing comes: a core that polls all the time keeps QEMU on a busy machine from bringing it anything.
 #include "toy.hpp"
 
 namespace {
@@ -13,6 +13,8 @@ volatile uint32_t *const kSysTick = reinterpret_cast<volatile uint32_t *>(0xe000
 // NVIC: enable and clear pending; the receiver's interrupt is number 0. It wakes the core and is never taken.
 volatile uint32_t *const kNvicEnable = reinterpret_cast<volatile uint32_t *>(0xe000e100);
 volatile uint32_t *const kNvicClear = reinterpret_cast<volatile uint32_t *>(0xe000e280);
+// Before it sleeps: QEMU takes longer to wake a core than to bring the next byte.
+constexpr int kLooks = 200;
 uint32_t g_wraps;
 uint32_t g_before;
 
@@ -37,6 +39,8 @@ size_t Read(void *, uint8_t *data, size_t size)
 {
 	kUart[3] = 2;
 	*kNvicClear = 1;
+	for (int looks = 0; looks < kLooks && (kUart[1] & 2) == 0; ++looks) {
+	}
 	if ((kUart[1] & 2) == 0) {
 		__asm__ volatile("wfi");
 	}
