@@ -11,9 +11,10 @@ often as takes 0.3 s. Rates are compared inside a round, and a row shows the med
 the most of the compared ones: other work on the machine slows a whole round, or shows in the spread. Only the device
 that is measured runs.
 
-Links: a pseudo-terminal at the pace of a UART (--baud) and as fast as it goes, where the host's Python is measured, in
-frames of 512 bytes for what they cost it, and with room for an input in one; QEMU's mps2-an385 without an operating
-system; and, with ZEPHYR_BASE, an app on Zephyr there, whose echo goes through the same driver and rings.
+Links: a pseudo-terminal at the pace of a UART (--baud); QEMU's mps2-an385 without an operating system; and, with
+ZEPHYR_BASE, an app on Zephyr there, whose echo goes through the same driver and rings. Two more rows have no goal: a
+pseudo-terminal as fast as it goes, in frames of 512 bytes and with room for an input in one. Nothing paces the bytes
+there (some 60 MB/s, a thousand times a UART's), so that both sides measure this host's Python.
 """
 
 from __future__ import annotations
@@ -229,9 +230,9 @@ def table(args: argparse.Namespace, folder: Path) -> bool:
         pace = partial(PtyLink, baud=baud)
         met.append(compare(f"pty at {baud} baud", partial(pace, [plain, "echo"]), partial(pace, [plain]), args.rounds))
     fast = partial(PtyLink, baud=None)
-    rows = (("pty, frames of 512 bytes", plain, False), ("pty, one frame", large, True))
-    for name, program, goal in rows:
-        met.append(compare(name, partial(fast, [program, "echo"]), partial(fast, [program]), args.rounds, goal=goal))
+    rows = (("pty unpaced, 512 bytes", plain), ("pty unpaced, one frame", large))
+    for name, program in rows:
+        compare(name, partial(fast, [program, "echo"]), partial(fast, [program]), args.rounds, goal=False)
     qemu = load_board(BOARD).qemu
     assert qemu is not None
     emulated = partial(QemuLink, qemu)
