@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -153,12 +154,12 @@ class Memory:
 _Self = TypeVar("_Self", bound="Closing")
 
 
-class Closing:
+class Closing(ABC):
     """A context manager that closes itself at its end, whatever happens."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release what is held; a second time does nothing."""
-        raise NotImplementedError
 
     def __enter__(self: _Self) -> _Self:
         return self
