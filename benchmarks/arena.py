@@ -27,15 +27,15 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import DIGITS, HELLO_WORLD, Bench, main_of, say  # noqa: E402
 from tests.zephyr.models import mobilenet  # noqa: E402
-from tflm_zephyr.app import AppSpec, ModelSpec  # noqa: E402
-from tflm_zephyr.appfile import AppConfig, ModelConfig  # noqa: E402
-from tflm_zephyr.board import Board, load_board  # noqa: E402
-from tflm_zephyr.build import BuildRequest, build  # noqa: E402
-from tflm_zephyr.commands.asked import boards_of, tflm_for  # noqa: E402
-from tflm_zephyr.generate import Generated, generate  # noqa: E402
-from tflm_zephyr.run.qemu_link import QemuLink  # noqa: E402
-from tflm_zephyr.size import Size, measure_app  # noqa: E402
-from tflm_zephyr.tail import SLACK_BYTES  # noqa: E402
+from tflm_zephyr.arena.tail import SLACK_BYTES  # noqa: E402
+from tflm_zephyr.boards.board import Board, load_board  # noqa: E402
+from tflm_zephyr.build.west import BuildRequest, build  # noqa: E402
+from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for  # noqa: E402
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig  # noqa: E402
+from tflm_zephyr.codegen.app_spec import AppSpec, ModelSpec  # noqa: E402
+from tflm_zephyr.codegen.generation import Generated, generate  # noqa: E402
+from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
+from tflm_zephyr.validation.arena_sizing import Size, measure_app  # noqa: E402
 
 BOARD = "mps2/an385"
 LIBRARIES = ("reference", "cmsis_nn")

@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tflm_zephyr import process  # noqa: E402
-from tflm_zephyr.build import Build, BuildRequest, build  # noqa: E402
+from tflm_zephyr.build.toolchain import detect_toolchain  # noqa: E402
+from tflm_zephyr.build.west import Build, BuildRequest, build  # noqa: E402
+from tflm_zephyr.build.workspace import Workspace, find_workspace  # noqa: E402
 from tflm_zephyr.errors import BuildError  # noqa: E402
-from tflm_zephyr.toolchain import detect_toolchain  # noqa: E402
-from tflm_zephyr.workspace import Workspace, find_workspace  # noqa: E402
 
 MODEL = ROOT / "samples" / "hello_world" / "hello_world.tflite"
 LINKED = "zephyr/zephyr_pre0.elf"  # the first of Zephyr's links, before its tables of interrupts

@@ -3,7 +3,7 @@
 
 Builds, for every board under boards/, the app without operators (benchmarks/bare_app.py), whose flash and RAM less
 model, reference data, arena and main stack are the board's base, and then apps of real models. What those take
-beyond their known parts and their kernels (tflm_zephyr.kernel_sizes) must be the same again; the table says by how
+beyond their known parts and their kernels (tflm_zephyr.kernels.code_size) must be the same again; the table says by how
 much it is not. `--update` writes tflm_zephyr/data/board_sizes.json. Run it after a change of the templates, and
 after benchmarks/operator_links.py --update.
 """
@@ -22,12 +22,12 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.bare_app import BareApp, bare_app, built_app, generate  # noqa: E402
 from benchmarks.kernel_links import pieces, read_map  # noqa: E402
 from benchmarks.operator_links import core_of  # noqa: E402
-from tflm_zephyr import parts  # noqa: E402
-from tflm_zephyr.board import known_boards, load_board  # noqa: E402
-from tflm_zephyr.board_sizes import BoardBase, board_base, dump_bases, measured_boards  # noqa: E402
-from tflm_zephyr.elf import load_elf  # noqa: E402
-from tflm_zephyr.footprint import load_footprint  # noqa: E402
-from tflm_zephyr.kernel_sizes import RESOLVER_ENTRY_BYTES, all_tables, kernel_need  # noqa: E402
+from tflm_zephyr.boards.board import known_boards, load_board  # noqa: E402
+from tflm_zephyr.footprint import attribution  # noqa: E402
+from tflm_zephyr.footprint.board_sizes import BoardBase, board_base, dump_bases, measured_boards  # noqa: E402
+from tflm_zephyr.footprint.elf import load_elf  # noqa: E402
+from tflm_zephyr.footprint.measurement import load_footprint  # noqa: E402
+from tflm_zephyr.kernels.code_size import RESOLVER_ENTRY_BYTES, all_tables, kernel_need  # noqa: E402
 
 TABLE = ROOT / "tflm_zephyr" / "data" / "board_sizes.json"
 MAIN_STACK = "z_main_stack"
@@ -61,14 +61,16 @@ def without_models(app: BareApp) -> Base:
     found = load_footprint(app.built.elf)
     used = {region.name: region.used_bytes for region in found.regions}
     sums = found.by_part()
-    stack = sum(row.bytes.get("RAM", 0) for row in found.rows if row.part == parts.STACKS and row.detail == MAIN_STACK)
-    flash = used["FLASH"] - sum(sums.get(part, {}).get("FLASH", 0) for part in (parts.MODEL, parts.GOLDEN))
-    return Base(flash, used["RAM"] - sums.get(parts.ARENA, {}).get("RAM", 0) - stack, stack)
+    stack = sum(
+        row.bytes.get("RAM", 0) for row in found.rows if row.part == attribution.STACKS and row.detail == MAIN_STACK
+    )
+    flash = used["FLASH"] - sum(sums.get(part, {}).get("FLASH", 0) for part in (attribution.MODEL, attribution.GOLDEN))
+    return Base(flash, used["RAM"] - sums.get(attribution.ARENA, {}).get("RAM", 0) - stack, stack)
 
 
 def registered(app: BareApp) -> tuple[str, ...]:
     """The registration functions in the app."""
-    names = {parts.path_in_space(symbol.name)[-1] for symbol in load_elf(app.built.elf).symbols}
+    names = {attribution.path_in_space(symbol.name)[-1] for symbol in load_elf(app.built.elf).symbols}
     return tuple(sorted(name for name in names if name.startswith("Register_")))
 
 

@@ -47,7 +47,7 @@ from benchmarks.common import (  # noqa: E402
     say_load,
 )
 from tflm_zephyr.errors import BuildError, ModelError  # noqa: E402
-from tflm_zephyr.model import parse_model  # noqa: E402
+from tflm_zephyr.model.reader import parse_model  # noqa: E402
 
 BOARD = "mps2/an385"
 PARTS = ("hello_world", "person_detect", "rebuild", "ccache")

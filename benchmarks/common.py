@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.bare_app import run  # noqa: E402
-from tflm_zephyr.board import load_board  # noqa: E402
-from tflm_zephyr.build import Build, BuildRequest, build  # noqa: E402
+from tflm_zephyr.boards.board import load_board  # noqa: E402
+from tflm_zephyr.build.toolchain import Toolchain, detect_toolchain  # noqa: E402
+from tflm_zephyr.build.west import Build, BuildRequest, build  # noqa: E402
+from tflm_zephyr.build.workspace import Workspace, find_workspace  # noqa: E402
+from tflm_zephyr.device.console.gather import gather_result  # noqa: E402
+from tflm_zephyr.device.console.result import RunResult  # noqa: E402
+from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
 from tflm_zephyr.errors import BoardError, BuildError, ToolError  # noqa: E402
-from tflm_zephyr.run.gather import gather  # noqa: E402
-from tflm_zephyr.run.qemu_link import QemuLink  # noqa: E402
-from tflm_zephyr.run.result import RunResult  # noqa: E402
-from tflm_zephyr.toolchain import Toolchain, detect_toolchain  # noqa: E402
-from tflm_zephyr.workspace import Workspace, find_workspace  # noqa: E402
 
 HELLO_WORLD = ROOT / "samples" / "hello_world" / "hello_world.tflite"
 DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
@@ -84,7 +84,7 @@ def emulated(built: Build) -> RunResult:
     spec = load_board(built.board).qemu
     if spec is None:
         raise BoardError("QEMU does not emulate it", where=built.board, hint="Take mps2/an385")
-    return gather(QemuLink(spec, built.elf), timeout_s=600, silence_s=60)
+    return gather_result(QemuLink(spec, built.elf), timeout_s=600, silence_s=60)
 
 
 def equals_reference(result: RunResult) -> bool:

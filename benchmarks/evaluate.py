@@ -22,18 +22,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import positive, say_load  # noqa: E402
-from tflm_zephyr.dataset import load_dataset, quantise  # noqa: E402
+from tflm_zephyr.device.session.opening import open_session  # noqa: E402
+from tflm_zephyr.device.session.target import DeviceTarget  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.evaluation.pool import Pool  # noqa: E402
-from tflm_zephyr.evaluation.run import run_all  # noqa: E402
-from tflm_zephyr.evaluation.state import Result  # noqa: E402
-from tflm_zephyr.session.opening import open_session  # noqa: E402
-from tflm_zephyr.session.target import Target  # noqa: E402
+from tflm_zephyr.tensors.dataset import load_dataset, quantise  # noqa: E402
+from tflm_zephyr.validation.evaluation.pool import Pool  # noqa: E402
+from tflm_zephyr.validation.evaluation.running import run_all  # noqa: E402
+from tflm_zephyr.validation.evaluation.state import SampleResult  # noqa: E402
 
 DATA = ROOT / "samples" / "digits" / "test.npz"
 
 
-def measure(target: Target, data: Path, jobs: int) -> tuple[float, tuple[Result, ...]]:
+def measure(target: DeviceTarget, data: Path, jobs: int) -> tuple[float, tuple[SampleResult, ...]]:
     """Seconds of one evaluation with so many emulators, and its results."""
     began = time.perf_counter()
     with Pool([partial(open_session, target)] * jobs) as pool:
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for number in range(args.rounds):
             for jobs in args.jobs[:: -1 if number % 2 else 1]:
-                took, results = measure(Target(app=args.app, board=args.board), args.data, jobs)
+                took, results = measure(DeviceTarget(app=args.app, board=args.board), args.data, jobs)
                 seconds[jobs].append(took)
                 seen.add(tuple(result.output for result in results))  # ticks may be one more or less
                 count = len(results)

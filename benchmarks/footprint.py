@@ -35,9 +35,9 @@ from benchmarks.common import (  # noqa: E402
     say,
     used_bytes,
 )
-from tflm_zephyr.board import load_board  # noqa: E402
+from tflm_zephyr.boards.board import load_board  # noqa: E402
+from tflm_zephyr.device.console.result import RunResult  # noqa: E402
 from tflm_zephyr.errors import DeviceError  # noqa: E402
-from tflm_zephyr.run.result import RunResult  # noqa: E402
 
 GOALS = {"nrf9160dk/nrf9160/ns": (0.62, 0.65), "mps2/an385": (0.58, 0.65)}  # of the sample's flash and RAM
 EMULATED = "mps2/an385"

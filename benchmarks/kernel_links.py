@@ -2,7 +2,7 @@
 """Two links per registration function: in the real app, and alone with all that it reaches and nothing else.
 
 The link in the app is Zephyr's own with the operator's sources for TFLM's library, and proves that
-`tflm_zephyr.sources` names all that the operator needs. What its map has more than the app's without operators is
+`tflm_zephyr.tflm.sources` names all that the operator needs. What its map has more than the app's without operators is
 what the operator brings. The link alone starts at the call that adds the operator and leaves what is not there
 undefined; its map tells what the operator would bring in as well were it not in the app already.
 """
@@ -18,10 +18,10 @@ from pathlib import Path
 from benchmarks.bare_app import BareApp, run
 from benchmarks.compiling import OBJECTS, Compiler
 from tflm_zephyr import process
-from tflm_zephyr.link_map import FILL, LinkMap, parse_map
-from tflm_zephyr.operators import shipped_table as shipped_operators
-from tflm_zephyr.parts import stem
-from tflm_zephyr.sources import SourceTable, shipped_table
+from tflm_zephyr.footprint.attribution import stem
+from tflm_zephyr.footprint.link_map import FILL, LinkMap, parse_map
+from tflm_zephyr.tflm.op_resolver import shipped_operator_table as shipped_operators
+from tflm_zephyr.tflm.sources import SourceTable, shipped_source_table
 
 KERNEL_HEADERS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
 TYPED = re.compile(r"(?:_(?:FLOAT|INT\d+(?:REF)?))+$")
@@ -117,7 +117,7 @@ class Linker:
     def __init__(self, bare: BareApp, library: str, folder: Path, compiler: Compiler) -> None:
         assert bare.workspace.tflm_dir is not None
         self._bare, self._folder, self._compiler = bare, folder, compiler
-        self._table = shipped_table(library)
+        self._table = shipped_source_table(library)
         self._tflm, self._cmsis_nn = bare.workspace.tflm_dir, bare.workspace.cmsis_nn_dir
         self._objects: Mapping[Path, Path] = {}
         self._callers: dict[str, Path] = {}

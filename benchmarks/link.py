@@ -41,15 +41,15 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import Bench, positive, say_load  # noqa: E402
 from tests.fakes.in_thread import raw_pty  # noqa: E402
 from tests.fakes.link import toy  # noqa: E402
-from tests.unit.small_models import unary  # noqa: E402
-from tflm_zephyr.board import load_board  # noqa: E402
+from tests.helpers.small_models import unary  # noqa: E402
+from tflm_zephyr.boards.board import load_board  # noqa: E402
+from tflm_zephyr.build.toolchain import detect_toolchain  # noqa: E402
+from tflm_zephyr.build.workspace import find_workspace  # noqa: E402
+from tflm_zephyr.device.session.device_session import DeviceSession  # noqa: E402
+from tflm_zephyr.device.transport.link import Link, LinkEndedError, Opened  # noqa: E402
+from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
+from tflm_zephyr.device.transport.serial_port import SerialLink  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.run.link import Link, LinkEndedError, Opened  # noqa: E402
-from tflm_zephyr.run.qemu_link import QemuLink  # noqa: E402
-from tflm_zephyr.run.serial_link import SerialLink  # noqa: E402
-from tflm_zephyr.session.device_session import DeviceSession  # noqa: E402
-from tflm_zephyr.toolchain import detect_toolchain  # noqa: E402
-from tflm_zephyr.workspace import find_workspace  # noqa: E402
 
 GOAL = 0.9
 BYTES = 9216

@@ -2,7 +2,7 @@
 """Every operator of TFLM's resolver, linked alone: python benchmarks/operator_links.py [--update]
 
 For each kernel library and core, each operator is linked into an app without any, from just the sources that
-tflm_zephyr.sources gives for it. Prints what links, what the app grew by and how much of that the table explains;
+tflm_zephyr.tflm.sources gives for it. Prints what links, what the app grew by and how much of that the table explains;
 `--update` writes tflm_zephyr/data/kernel_sizes.json. A workspace with Zephyr, TFLM and CMSIS-NN is needed; with
 --folder, a second run is short.
 """
@@ -25,8 +25,8 @@ from benchmarks.bare_app import BareApp, bare_app  # noqa: E402
 from benchmarks.compiling import Compiler  # noqa: E402
 from benchmarks.kernel_links import TFLM, Linker, OperatorLink, Piece, addings, pieces  # noqa: E402
 from benchmarks.kernel_stacks import core_stack, kernel_stack  # noqa: E402
-from tflm_zephyr.board import load_board  # noqa: E402
-from tflm_zephyr.kernel_sizes import FPU, Bytes, KernelRow, KernelTable, all_tables, dump_tables  # noqa: E402
+from tflm_zephyr.boards.board import load_board  # noqa: E402
+from tflm_zephyr.kernels.code_size import FPU, Bytes, KernelRow, KernelTable, all_tables, dump_tables  # noqa: E402
 
 BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0")  # the nRF9160 has the core of the last
 LIBRARIES = ("reference", "cmsis_nn")

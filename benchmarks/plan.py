@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.plan_models import branches, chain, model_of  # noqa: E402
-from tflm_zephyr.cli import build_parser  # noqa: E402
-from tflm_zephyr.commands.plan import do_plan  # noqa: E402
-from tflm_zephyr.plan.check import check  # noqa: E402
-from tflm_zephyr.plan.csvio import load  # noqa: E402
-from tflm_zephyr.plan.greedy import greedy  # noqa: E402
-from tflm_zephyr.plan.problem import Buffer, Problem  # noqa: E402
-from tflm_zephyr.plan.search import pack  # noqa: E402
+from tflm_zephyr.cli.commands.plan import do_plan  # noqa: E402
+from tflm_zephyr.cli.main import build_parser  # noqa: E402
+from tflm_zephyr.memory_planner.checker import check_plan  # noqa: E402
+from tflm_zephyr.memory_planner.csv_files import load_problem  # noqa: E402
+from tflm_zephyr.memory_planner.greedy_planner import greedy  # noqa: E402
+from tflm_zephyr.memory_planner.packing import pack  # noqa: E402
+from tflm_zephyr.memory_planner.problem import Buffer, Problem  # noqa: E402
 
 CAPACITY = 1_048_576
 UNITS = 1024
@@ -141,11 +141,11 @@ def problems_table() -> bool:
     )
     for file in files:
         capacity = int(file.suffixes[0][1:])
-        problem = load(file)
+        problem = load_problem(file)
         start = time.process_time()
         plan = pack(problem, capacity=capacity)
         seconds = time.process_time() - start
-        check(plan)
+        check_plan(plan)
         good = plan.size_bytes <= capacity and seconds <= PROBLEM_GOAL_S
         met, fits = met and good, "yes" if good else "NO"
         sizes = (
@@ -165,7 +165,7 @@ def hard_table(count: int) -> None:
             start = time.process_time()
             plan = pack(problem, capacity=CAPACITY)
             seconds.append(time.process_time() - start)
-            check(plan)
+            check_plan(plan)
             found += plan.size_bytes <= CAPACITY
             sizes.append((greedy(problem).size_bytes, plan.size_bytes))
         seconds.sort()

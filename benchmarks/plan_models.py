@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.builder import ModelBuilder, SubgraphBuilder
+from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 
 SIDE = 16
 """Of the images in the models below, which convolutions with strides halve."""

@@ -8,9 +8,9 @@ import sys
 def main() -> int:
     """See cli.main."""
     try:
-        from tflm_zephyr import cli
+        from tflm_zephyr.cli import main
 
-        return cli.main()
+        return main.main()
     except KeyboardInterrupt:  # while modules are imported; what the command line is at, it tells itself
         print("tflm-zephyr: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT

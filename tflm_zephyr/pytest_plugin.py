@@ -18,8 +18,7 @@ import pytest
 if TYPE_CHECKING:
     import numpy
 
-    from tflm_zephyr.session.interface import Session, TensorInfo
-    from tflm_zephyr.session.target import Target
+    from tflm_zephyr.device.session import DeviceTarget, Session, TensorInfo
 
 _OPTIONS = (
     ("app", "APP", "a generated app with host_link: true, in QEMU or at --tflm-port"),
@@ -54,7 +53,7 @@ class Runner:
         """
         import numpy
 
-        from tflm_zephyr.tensor_values import real_values
+        from tflm_zephyr.tensors import real_values
 
         self.session.reset()
         hello = self.session.hello
@@ -69,9 +68,8 @@ class Runner:
 def _bytes(tensor: TensorInfo, value: numpy.ndarray) -> bytes:
     from math import prod
 
-    from tflm_zephyr.dataset import suits
     from tflm_zephyr.errors import ToolError
-    from tflm_zephyr.tensor_values import elements
+    from tflm_zephyr.tensors import elements, suits
 
     where = f"input {tensor.name}"
     if value.size != prod(tensor.shape):
@@ -84,7 +82,7 @@ def _bytes(tensor: TensorInfo, value: numpy.ndarray) -> bytes:
 class _Desk:
     """One session for all tests of a run, opened when the first needs it and again when it was lost."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: DeviceTarget) -> None:
         self._target = target
         self._session: Session | None = None
 
@@ -98,7 +96,7 @@ class _Desk:
                 return self._session
             except DeviceError:
                 self.close()
-        from tflm_zephyr.session import opening
+        from tflm_zephyr.device.session import opening
 
         self._session = opening.open_session(self._target)
         return self._session
@@ -114,13 +112,13 @@ class _Desk:
 
 
 @pytest.fixture(scope="session")
-def tflm_target(request: pytest.FixtureRequest) -> Target:
+def tflm_target(request: pytest.FixtureRequest) -> DeviceTarget:
     """Where the model runs; override it to say so in a conftest.py."""
-    from tflm_zephyr.session.target import Target
+    from tflm_zephyr.device.session import DeviceTarget
 
     told = {name: _told(request.config, name) for name, *_ in _OPTIONS}
     if told["app"] or told["port"] or told["dev-id"] or told["host"]:
-        return Target(
+        return DeviceTarget(
             app=Path(told["app"]) if told["app"] else None,
             board=told["board"],
             port=told["port"] or ("auto" if told["dev-id"] else ""),
@@ -145,24 +143,24 @@ def _told(config: pytest.Config, name: str) -> str:
     return str(config.rootpath / told) if told and name in ("app", "host") else told
 
 
-def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> Target:
+def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> DeviceTarget:
     """Twister's own build: in QEMU started here, on a board flashed by twister and its port taken over."""
-    from tflm_zephyr.session.target import Target
+    from tflm_zephyr.device.session import DeviceTarget
 
     if device.type == "qemu":
         elf = Path(device.app_build_dir) / "zephyr" / "zephyr.elf"
-        return Target(elf=elf, board=device.platform, model=model, run_timeout_s=device.base_timeout)
+        return DeviceTarget(elf=elf, board=device.platform, model=model, run_timeout_s=device.base_timeout)
     if device.type == "hardware":
         board = request.getfixturevalue("device_object")
         board.initialize_log_files(request.node.name)
         board.launch()
         board.disconnect()
-        return Target(port=device.serial, baudrate=device.baud, model=model, run_timeout_s=device.base_timeout)
+        return DeviceTarget(port=device.serial, baudrate=device.baud, model=model, run_timeout_s=device.base_timeout)
     pytest.fail(f"twister's device is of type {device.type}: tflm-zephyr drives qemu and hardware", False)
 
 
 @pytest.fixture(scope="session")
-def _tflm_desk(tflm_target: Target) -> Iterator[_Desk]:
+def _tflm_desk(tflm_target: DeviceTarget) -> Iterator[_Desk]:
     desk = _Desk(tflm_target)
     yield desk
     desk.close()

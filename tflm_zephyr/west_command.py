@@ -13,25 +13,25 @@ from west.commands import WestCommand
 # west loads this file by its path: in a workspace the package need not be installed, only what it imports.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tflm_zephyr import cli
+from tflm_zephyr.cli import main
 
 
 class Tflm(WestCommand):
     """The extension command that west-commands.yml names."""
 
     def __init__(self) -> None:
-        super().__init__("tflm", "TensorFlow Lite Micro apps from .tflite models", cli.DESCRIPTION)
+        super().__init__("tflm", "TensorFlow Lite Micro apps from .tflite models", main.DESCRIPTION)
 
     def do_add_parser(self, parser_adder: Any) -> argparse.ArgumentParser:
         """See WestCommand."""
         parser: argparse.ArgumentParser = parser_adder.add_parser(
             self.name, help=self.help, description=self.description
         )
-        cli.add_commands(parser)
+        main.add_commands(parser)
         return parser
 
     def do_run(self, args: argparse.Namespace, unknown: list[str]) -> None:
         """See WestCommand."""
-        code = cli.run(args)
+        code = main.run(args)
         if code:
             raise SystemExit(code)

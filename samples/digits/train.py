@@ -16,8 +16,8 @@ import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.model_write import aligned
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.writer import aligned
 
 HERE = Path(__file__).resolve().parent
 SEED = 1

@@ -13,8 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.model_write import aligned
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.writer import aligned
 
 HERE = Path(__file__).resolve().parent
 SEED = 1

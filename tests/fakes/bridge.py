@@ -7,7 +7,7 @@ import os
 import select
 
 from tests.fakes.in_thread import InThread, raw_pty
-from tflm_zephyr.run.link import Link, LinkEndedError, Opened
+from tflm_zephyr.device.transport.link import Link, LinkEndedError, Opened
 
 
 class PtyBridge(InThread):

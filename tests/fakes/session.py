@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.host import run_many
-from tflm_zephyr.model import Model, Tensor, parse_model
-from tflm_zephyr.run.result import Arena
-from tflm_zephyr.session.interface import (
+from tflm_zephyr.device.console.result import Arena
+from tflm_zephyr.device.session.base import (
     Captured,
     Closing,
     Hello,
@@ -21,6 +18,10 @@ from tflm_zephyr.session.interface import (
     Profile,
     TensorInfo,
 )
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.host.run import run_many
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.types import Model, Tensor
 
 Change = Callable[[int, bytes], bytes]
 Outputs = Callable[[Sequence[bytes]], tuple[bytes, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from tests.builder import ModelBuilder, SubgraphBuilder
+from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 
 _SCALE = 0.05
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from tests.builder import ModelBuilder
+from tests.helpers.model_builder import ModelBuilder
 
 # A "real" tensor takes the type under test; the others keep theirs.
 REAL = "real"

@@ -11,10 +11,11 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.unit.conftest import Tool
-from tflm_zephyr.dataset import evaluate_host, load_dataset
-from tflm_zephyr.feed.files import read_samples
-from tflm_zephyr.feed.sample import FeedOptions
-from tflm_zephyr.session.host_session import HostSession
+from tflm_zephyr.device.session.host_session import HostSession
+from tflm_zephyr.tensors.dataset import load_dataset
+from tflm_zephyr.validation.accuracy import evaluate_host
+from tflm_zephyr.validation.inputs.files import read_samples
+from tflm_zephyr.validation.inputs.sample import FeedOptions
 
 pytestmark = pytest.mark.usefixtures("_engines")
 

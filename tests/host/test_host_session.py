@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.unit.test_generate import variables
+from tests.unit.codegen.test_generation import variables
+from tflm_zephyr.device.session.opening import open_session
+from tflm_zephyr.device.session.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.host import available, run_host, run_many
-from tflm_zephyr.session.opening import open_session
-from tflm_zephyr.session.target import Target
+from tflm_zephyr.host.run import available, run_host, run_many
 
 pytestmark = pytest.mark.skipif(not available("tflm"), reason="needs tflite-micro")
 
@@ -20,7 +20,7 @@ HELLO = ROOT / "samples" / "hello_world" / "hello_world.tflite"
 
 
 def test_hello_and_outputs() -> None:
-    with open_session(Target(host_model=HELLO)) as session:
+    with open_session(DeviceTarget(host_model=HELLO)) as session:
         (tensor,) = session.hello.inputs
         data = bytes([5] * tensor.bytes)
         assert session.invoke([data]).outputs == run_host(HELLO.read_bytes(), [data]).outputs
@@ -36,7 +36,7 @@ def test_hello_and_outputs() -> None:
 def test_state_carries_over_until_a_reset(tmp_path: Path) -> None:
     path = tmp_path / "variables.tflite"
     path.write_bytes(variables(["a", "b"]))
-    with open_session(Target(host_model=path)) as session:
+    with open_session(DeviceTarget(host_model=path)) as session:
         data = [bytes(range(tensor.bytes)) for tensor in session.hello.inputs]
         wanted = run_many(path.read_bytes(), [data] * 3, reset=False).runs
         assert [session.invoke(data).outputs for _ in range(3)] == list(wanted)

@@ -9,11 +9,12 @@ pytest.importorskip("tflite_micro")
 
 from tests.host.networks import network
 from tests.host.test_overlap_on_tflm import digests
-from tflm_zephyr.kernels import host
-from tflm_zephyr.memory import given_plan, plan_head
-from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.model_write import with_offline_plan
-from tflm_zephyr.operator_order import better_order
+from tflm_zephyr.arena.head import given_plan, plan_head
+from tflm_zephyr.arena.scheduling import better_order
+from tflm_zephyr.kernels.libraries import host
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.model.writer import with_offline_plan
 
 HOST = host()
 

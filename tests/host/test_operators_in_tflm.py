@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 from tests.host.operator_models import CASES, Case, weighted
-from tflm_zephyr import kernels
 from tflm_zephyr.errors import ToolError
-from tflm_zephyr.graph import analyse
-from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.operator_types import check_types
-from tflm_zephyr.plan.greedy import greedy
-from tflm_zephyr.plan.problem import Buffer, Problem
+from tflm_zephyr.kernels import libraries as kernels
+from tflm_zephyr.memory_planner.greedy_planner import greedy
+from tflm_zephyr.memory_planner.problem import Buffer, Problem
+from tflm_zephyr.model.lifetimes import analyse
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.tflm.type_rules import check_types
 
 runtime: Any = pytest.importorskip("tflite_micro").runtime
 numpy: Any = pytest.importorskip("numpy")

@@ -19,13 +19,14 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.overlap_cases import cases, random_shapes, window_case
 from tests.host.operator_models import CASES, Case, Spec
-from tests.unit.overlap_cases import cases, random_shapes, window_case
-from tflm_zephyr.kernels import host
-from tflm_zephyr.kernels.overlap import TensorOverlap, overlaps, rules_of
-from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.model_write import planned
-from tflm_zephyr.reference import seeded_inputs
+from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.kernels.in_place.allowed import TensorOverlap, overlaps, rules_of
+from tflm_zephyr.kernels.libraries import host
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.model.writer import planned
 
 runtime: Any = pytest.importorskip("tflite_micro").runtime
 numpy: Any = pytest.importorskip("numpy")

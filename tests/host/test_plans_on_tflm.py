@@ -10,19 +10,20 @@ import pytest
 
 pytest.importorskip("tflite_micro")
 
-from tests.builder import ModelBuilder, chain
+from tests.helpers.model_builder import ModelBuilder, chain
+from tflm_zephyr.arena.head import HeadPlan, given_plan, plan_head
+from tflm_zephyr.arena.scheduling import better_order
 from tflm_zephyr.errors import ToolError
-from tflm_zephyr.host import HostRun, run_host
-from tflm_zephyr.kernels import get, host
-from tflm_zephyr.memory import HeadPlan, given_plan, plan_head
-from tflm_zephyr.model import Model, load_model, parse_model
-from tflm_zephyr.model_write import in_operator_order, with_offline_plan, without_offline_plan
-from tflm_zephyr.model_write import planned as planned_with
-from tflm_zephyr.operator_order import better_order
-from tflm_zephyr.plan.check import check
-from tflm_zephyr.reference import seeded_inputs
+from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.run import HostRun, run_host
+from tflm_zephyr.kernels.libraries import host, kernel_library
+from tflm_zephyr.memory_planner.checker import check_plan
+from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.model.writer import in_operator_order, with_offline_plan, without_offline_plan
+from tflm_zephyr.model.writer import planned as planned_with
 
-KERNELS = get("reference", pointer_bytes=8)
+KERNELS = kernel_library("reference", pointer_bytes=8)
 ARENA_BYTES = 8 << 20
 
 
@@ -36,7 +37,7 @@ def prove(model: Model) -> HeadPlan:
     head = plan_head(model, KERNELS, offline="always")
     assert head.greedy_bytes == online.head_bytes
     assert plan_head(model, KERNELS).head_bytes <= online.head_bytes
-    check(head.plan)
+    check_plan(head.plan)
     assert head.offsets is not None
     data = with_offline_plan(model, head.offsets)
     planned = on_tflm(data, model)

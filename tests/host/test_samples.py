@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tflm_zephyr.dataset import deviation_host, evaluate_host, load_dataset, quantise
-from tflm_zephyr.host import run_many
-from tflm_zephyr.model import load_model
-from tflm_zephyr.model_write import misaligned_buffers
+from tflm_zephyr.host.run import run_many
+from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.model.writer import misaligned_buffers
+from tflm_zephyr.tensors.dataset import load_dataset, quantise
+from tflm_zephyr.validation.accuracy import deviation_host, evaluate_host
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 DIGITS, DIGITS_TEST = SAMPLES / "digits/digits.tflite", SAMPLES / "digits/test.npz"
@@ -58,7 +59,7 @@ def test_hello_world_is_near_the_sine_on_both_engines() -> None:
 
 
 def test_hello_world_on_tflm_is_within_two_steps_of_litert() -> None:
-    # Not byte for byte: the engines' dense kernels round differently (see tflm_zephyr.reference).
+    # Not byte for byte: the engines' dense kernels round differently (see tflm_zephyr.host.golden_outputs).
     model = load_model(SINE)
     runs = [(bytes([value]),) for value in range(256)]
     pairs = zip(run_many(model.data, runs).runs, run_many(model.data, runs, engine="litert").runs, strict=True)

@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("tflite_micro")
 
-from tflm_zephyr import kernels
+from tflm_zephyr.arena.requests import requests_of
+from tflm_zephyr.arena.tail import ARENA_ALIGNMENT, estimate_tail
 from tflm_zephyr.errors import ToolError
-from tflm_zephyr.graph import analyse
-from tflm_zephyr.host import run_host
-from tflm_zephyr.model import load_model
-from tflm_zephyr.placing import requests_of
-from tflm_zephyr.plan.greedy import greedy
-from tflm_zephyr.reference import seeded_inputs
-from tflm_zephyr.struct_sizes import CORTEX_M, StructSizes
-from tflm_zephyr.tail import ARENA_ALIGNMENT, estimate_tail
+from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.run import run_host
+from tflm_zephyr.kernels import libraries as kernels
+from tflm_zephyr.memory_planner.greedy_planner import greedy
+from tflm_zephyr.model.lifetimes import analyse
+from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.tflm.struct_sizes import CORTEX_M, StructSizes
 
 # x86-64 with TF_LITE_STATIC_MEMORY, as the tflite-micro package is compiled.
 X86_64 = StructSizes(

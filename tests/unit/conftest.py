@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.builder import chain
-from tflm_zephyr import cli, reference
-from tflm_zephyr.model import Model
+from tests.helpers.model_builder import chain
+from tflm_zephyr.cli import main
+from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.model.types import Model
 
 SOURCE = "LiteRT 0.0.0, reference kernels"
 
@@ -53,7 +54,7 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     def run(*argv: object) -> Outcome:
         capsys.readouterr()
         try:
-            code = cli.main([str(arg) for arg in argv])
+            code = main.main([str(arg) for arg in argv])
         except SystemExit as err:
             code = err.code if isinstance(err.code, int) else 1
         said = capsys.readouterr()
@@ -68,22 +69,24 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def fixed_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference that needs no package: output bytes count upwards."""
 
-    def attempt(model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1) -> reference.Attempt:
-        given = [reference.seeded_inputs(model, seed) for seed in range(runs)] if inputs is None else inputs
+    def attempt(
+        model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1
+    ) -> golden_outputs.Attempt:
+        given = [golden_outputs.seeded_inputs(model, seed) for seed in range(runs)] if inputs is None else inputs
         sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]
         outputs = tuple(bytes(i % 256 for i in range(size)) for size in sizes)
-        golden = tuple(reference.Golden(run, outputs) for run in given)
-        return reference.Attempt(golden, SOURCE, reference.installed(), ())
+        golden = tuple(golden_outputs.Golden(run, outputs) for run in given)
+        return golden_outputs.Attempt(golden, SOURCE, golden_outputs.installed(), ())
 
-    monkeypatch.setattr(reference, "attempt", attempt)
-    monkeypatch.setattr(reference, "installed", lambda: {"ai-edge-litert": "0.0.0"})
+    monkeypatch.setattr(golden_outputs, "attempt", attempt)
+    monkeypatch.setattr(golden_outputs, "installed", lambda: {"ai-edge-litert": "0.0.0"})
 
 
 @pytest.fixture
 def no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where neither LiteRT nor TFLM is installed."""
-    monkeypatch.setattr(reference, "available", lambda engine: False)
-    monkeypatch.setattr(reference, "installed", dict)
+    monkeypatch.setattr(golden_outputs, "available", lambda engine: False)
+    monkeypatch.setattr(golden_outputs, "installed", dict)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builder import chain
 from tests.conftest import ROOT
+from tests.helpers.model_builder import chain
 
 pytest.importorskip("build")
 pytest.importorskip("hatchling")

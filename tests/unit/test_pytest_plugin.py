@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.session import FakeSession
-from tests.unit.small_models import dense
+from tests.helpers.small_models import dense
+from tflm_zephyr.device.session import opening
+from tflm_zephyr.device.session.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.session import opening
-from tflm_zephyr.session.target import Target
 
 pytest_plugins = ["pytester"]
 
@@ -29,12 +29,12 @@ class Opened:
     """Sessions by what was asked for."""
 
     def __init__(self) -> None:
-        self.targets: list[Target] = []
+        self.targets: list[DeviceTarget] = []
         self.sessions: list[FakeSession] = []
         self.error: DeviceError | None = None
         self.kinds: list[dict[str, Any]] = []
 
-    def open(self, target: Target, **more: object) -> FakeSession:
+    def open(self, target: DeviceTarget, **more: object) -> FakeSession:
         self.targets.append(target)
         if self.error is not None:
             raise self.error
@@ -61,14 +61,14 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 def test_five_lines_are_a_test(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makepyfile(FIVE_LINES)
     run(pytester, "--tflm-app", "build/digits", "--tflm-board", "mps2/an385").assert_outcomes(passed=1)
-    assert opened.targets == [Target(app=Path("build/digits"), board="mps2/an385")]
+    assert opened.targets == [DeviceTarget(app=Path("build/digits"), board="mps2/an385")]
     assert opened.sessions[0].closed and opened.sessions[0].done == ["reset", "invoke"]
 
 
 def test_a_wrong_answer_fails(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makepyfile(FIVE_LINES.replace("== 2", "== 3"))
     run(pytester, "--tflm-port", "socket://lab:1").assert_outcomes(failed=1)
-    assert opened.targets == [Target(port="socket://lab:1")] and opened.sessions[0].closed
+    assert opened.targets == [DeviceTarget(port="socket://lab:1")] and opened.sessions[0].closed
 
 
 def test_one_session_serves_all_tests_and_is_opened_again_when_lost(pytester: pytest.Pytester, opened: Opened) -> None:
@@ -92,14 +92,14 @@ def test_one_session_serves_all_tests_and_is_opened_again_when_lost(pytester: py
 def test_a_board_is_chosen_by_its_serial_number(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makepyfile(FIVE_LINES)
     run(pytester, "--tflm-dev-id", "960012345").assert_outcomes(passed=1)
-    assert opened.targets == [Target(port="auto", usb_serial="960012345")]
+    assert opened.targets == [DeviceTarget(port="auto", usb_serial="960012345")]
 
 
 def test_the_ini_file_says_where(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makeini("[pytest]\ntflm_app = build/digits\ntflm_model = net\n")
     pytester.makepyfile(FIVE_LINES)
     run(pytester).assert_outcomes(passed=1)
-    assert opened.targets == [Target(app=pytester.path / "build" / "digits", model="net")]
+    assert opened.targets == [DeviceTarget(app=pytester.path / "build" / "digits", model="net")]
 
 
 def test_without_a_target_or_a_device_it_is_one_line(pytester: pytest.Pytester, opened: Opened) -> None:
@@ -172,7 +172,7 @@ def test_twisters_build_and_device_are_taken(pytester: pytest.Pytester, opened: 
     done.assert_outcomes(passed=1)
     (target,) = opened.targets
     if kind == "qemu":
-        assert target == Target(elf=Path("out/zephyr/zephyr.elf"), board="mps2/an385", run_timeout_s=30.0)
+        assert target == DeviceTarget(elf=Path("out/zephyr/zephyr.elf"), board="mps2/an385", run_timeout_s=30.0)
     else:
-        assert target == Target(port="/dev/ttyACM0", baudrate=1_000_000, run_timeout_s=30.0)
+        assert target == DeviceTarget(port="/dev/ttyACM0", baudrate=1_000_000, run_timeout_s=30.0)
         assert (pytester.path / "calls").read_text() == "logs launch disconnect close"

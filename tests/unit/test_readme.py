@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tflm_zephyr import cli
+from tflm_zephyr.cli import main
 
 README = ROOT / "README.md"
 DOCUMENTS = [
@@ -77,10 +77,10 @@ def test_command_lines_parse(path: Path) -> None:
     for line in command_lines(path):
         argv = shlex.split(line.replace("west tflm", "tflm-zephyr"))[1:]
         if argv[0].startswith("-") or len(argv) == 1:  # an option, or a command's bare name
-            assert argv[0] in ("--version", "--help") or hasattr(cli, f"_{argv[0]}"), line
+            assert argv[0] in ("--version", "--help") or hasattr(main, f"_{argv[0]}"), line
             continue
         try:
-            cli.build_parser("tflm-zephyr").parse_args(argv)
+            main.build_parser("tflm-zephyr").parse_args(argv)
         except SystemExit:
             raise AssertionError(f"{path.name}: `{line}` is no command line") from None
 
@@ -108,7 +108,7 @@ def test_files_that_are_named_exist(path: Path) -> None:
 
 
 def test_the_table_of_boards_is_what_boards_lists() -> None:
-    from tflm_zephyr.board import known_boards
+    from tflm_zephyr.boards.board import known_boards
 
     section = text_of(README).partition("## Boards")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)` \|", section, re.M)) == set(known_boards())

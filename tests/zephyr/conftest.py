@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tflm_zephyr.build.toolchain import detect_toolchain
+from tflm_zephyr.build.workspace import Workspace, find_workspace
 from tflm_zephyr.errors import ToolError
-from tflm_zephyr.toolchain import detect_toolchain
-from tflm_zephyr.workspace import Workspace, find_workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 Tool = Callable[..., Any]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tests.builder import ModelBuilder
+from tests.helpers.model_builder import ModelBuilder
 
 
 def dense_chain(widths: Sequence[int], *, seed: int = 0) -> bytes:

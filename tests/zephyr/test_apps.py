@@ -15,8 +15,8 @@ import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.models import dense_chain
-from tflm_zephyr.app_files import AppManifest
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.codegen.app_folder import AppManifest
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
@@ -184,8 +184,8 @@ def test_builds_for_the_dk_with_tfm(tool: Tool, apps: Path, sample: str) -> None
 
 def test_plain_west_builds_it(tool: Tool, apps: Path, workspace: Workspace) -> None:
     """`west build` alone: nothing of the toolkit is on the way."""
-    from tflm_zephyr.build import build_env
-    from tflm_zephyr.toolchain import detect_toolchain
+    from tflm_zephyr.build.toolchain import detect_toolchain
+    from tflm_zephyr.build.west import build_env
 
     app = _generate(tool, apps, "hello_world", "--app", SAMPLES["hello_world"])
     toolchain = detect_toolchain()
@@ -199,8 +199,8 @@ def test_plain_west_builds_it(tool: Tool, apps: Path, workspace: Workspace) -> N
 def test_twister_passes_with_the_full_core_of_the_an521_too(
     tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path
 ) -> None:
-    from tflm_zephyr.build import build_env
-    from tflm_zephyr.toolchain import detect_toolchain
+    from tflm_zephyr.build.toolchain import detect_toolchain
+    from tflm_zephyr.build.west import build_env
 
     app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
     toolchain = detect_toolchain()
@@ -220,7 +220,7 @@ def test_twister_passes_with_the_full_core_of_the_an521_too(
 
 def test_manifest_is_of_this_workspace(tool: Tool, apps: Path, workspace: Workspace) -> None:
     app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
-    from tflm_zephyr.app_files import load_manifest
+    from tflm_zephyr.codegen.app_folder import load_manifest
 
     manifest: AppManifest = load_manifest(app)
     assert manifest.zephyr_version == workspace.zephyr_version

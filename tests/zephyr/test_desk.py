@@ -19,12 +19,13 @@ import yaml
 
 from tests.fakes.bridge import PtyBridge
 from tests.zephyr.conftest import ROOT, Tool
-from tflm_zephyr.board import load_board
-from tflm_zephyr.dataset import evaluate_host, load_dataset
-from tflm_zephyr.model import load_model
-from tflm_zephyr.model_write import with_offline_plan
-from tflm_zephyr.run.qemu_link import QemuLink
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.device.transport.qemu import QemuLink
+from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.model.writer import with_offline_plan
+from tflm_zephyr.tensors.dataset import load_dataset
+from tflm_zephyr.validation.accuracy import evaluate_host
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
-from tflm_zephyr import parts
-from tflm_zephyr.elf import load_elf
-from tflm_zephyr.footprint import measure
-from tflm_zephyr.link_map import parse_map
+from tflm_zephyr.footprint import attribution
+from tflm_zephyr.footprint.elf import load_elf
+from tflm_zephyr.footprint.link_map import parse_map
+from tflm_zephyr.footprint.measurement import measure_footprint
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
@@ -35,17 +35,19 @@ def test_sums_are_the_linkers(tool: Tool, apps: Path, sample: str, board: str) -
 
     by_part = found["parts"]
     model = ROOT / "samples" / sample / f"{sample}.tflite"
-    assert by_part[parts.MODEL]["FLASH"] >= model.stat().st_size  # a plan adds metadata, and alignment
-    assert by_part[parts.MODEL]["FLASH"] < model.stat().st_size + 4096
-    assert by_part[parts.ARENA]["RAM"] > 0
-    kernels = {name for row in found["rows"] if row["part"] == parts.KERNELS for name in row["detail"].split(", ")}
+    assert by_part[attribution.MODEL]["FLASH"] >= model.stat().st_size  # a plan adds metadata, and alignment
+    assert by_part[attribution.MODEL]["FLASH"] < model.stat().st_size + 4096
+    assert by_part[attribution.ARENA]["RAM"] > 0
+    kernels = {
+        name for row in found["rows"] if row["part"] == attribution.KERNELS for name in row["detail"].split(", ")
+    }
     assert "FULLY_CONNECTED" in kernels or "CONV_2D" in kernels
-    assert parts.UNATTRIBUTED not in by_part
+    assert attribution.UNATTRIBUTED not in by_part
 
     # The same without the table to go by: from the sections alone, by the map and by symbols.
     elf = Path(built["elf"])
     image = load_elf(elf)
     link_map = parse_map(elf.with_suffix(".map").read_text(errors="replace"), where="map")
     for source in (link_map, None):
-        uses = {use.name: use.used_bytes for use in measure(image, source).regions}
+        uses = {use.name: use.used_bytes for use in measure_footprint(image, source).regions}
         assert uses == {name: table[name] for name in uses} and {"FLASH", "RAM"} <= set(uses)

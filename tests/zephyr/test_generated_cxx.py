@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.builder import ModelBuilder
 from tests.conftest import ROOT
-from tests.unit.small_models import dense, unary
-from tests.unit.test_generate import passing, variables, with_custom
-from tflm_zephyr.app import render
-from tflm_zephyr.app_copies import write_copy
-from tflm_zephyr.appfile import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.board import load_board
-from tflm_zephyr.generate import generate, tflm_of
-from tflm_zephyr.recording import recording_app
-from tflm_zephyr.size import measuring_app
-from tflm_zephyr.sources import INCLUDE_DIRS
-from tflm_zephyr.workspace import Workspace
+from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.small_models import dense, unary
+from tests.unit.codegen.test_generation import passing, variables, with_custom
+from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.codegen.app_spec import render
+from tflm_zephyr.codegen.derived_apps import write_copy
+from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.recording_app import recording_app
+from tflm_zephyr.tflm.sources import INCLUDE_DIRS
+from tflm_zephyr.validation.arena_sizing import measuring_app
 
 pytestmark = pytest.mark.zephyr
 

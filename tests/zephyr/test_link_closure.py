@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tflm_zephyr.sources import CORE_ROOTS, INCLUDE_DIRS, SourceTable, shipped_table
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.tflm.sources import CORE_ROOTS, INCLUDE_DIRS, SourceTable, shipped_source_table
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
@@ -141,7 +141,7 @@ def check(table: SourceTable, objects: Mapping[str, Object], runtime: frozenset[
 def compiler(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compiler]:
     if shutil.which(GXX) is None:
         pytest.skip(f"needs {GXX}")
-    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_table().revision:
+    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_source_table().revision:
         pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
     if workspace.cmsis_nn_dir is None:
         pytest.skip("the workspace has no cmsis-nn")
@@ -165,19 +165,19 @@ def runtime(compiler: Compiler) -> frozenset[str]:
 def plain(compiler: Compiler) -> dict[str, Object]:
     """The TFLM sources of both tables, as an app with the reference kernels compiles them."""
     wanted: set[str] = set()
-    for table in (shipped_table(), shipped_table("cmsis_nn")):
+    for table in (shipped_source_table(), shipped_source_table("cmsis_nn")):
         wanted |= {path for path in table.select(table.kernels) if "/cmsis_nn/" not in path}
     return compiler.objects(wanted, CPUS[0])
 
 
 def test_every_operator_of_the_reference_kernels_links(plain: dict[str, Object], runtime: frozenset[str]) -> None:
-    check(shipped_table(), plain, runtime)
+    check(shipped_source_table(), plain, runtime)
 
 
 def test_every_operator_of_cmsis_nn_links(
     compiler: Compiler, plain: dict[str, Object], runtime: frozenset[str]
 ) -> None:
-    table = shipped_table("cmsis_nn")
+    table = shipped_source_table("cmsis_nn")
     selected = table.select(table.kernels)
     changed = compiler.mention(set(selected) & plain.keys(), CPUS[0], "CMSIS_NN")
     changed |= set(selected) - plain.keys()
@@ -189,7 +189,7 @@ def test_every_operator_of_cmsis_nn_links(
 def test_a_source_left_out_is_noticed(plain: dict[str, Object], runtime: frozenset[str]) -> None:
     lost = "signal/src/msb_32.cc"
     assert lost in plain
-    table = shipped_table()
+    table = shipped_source_table()
     less = {name: tuple(path for path in own if path != lost) for name, own in table.kernels.items()}
     with pytest.raises(AssertionError, match="MostSignificantBit32"):
         check(SourceTable(table.revision, table.core, less), plain, runtime)

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.builder import ModelBuilder
 from tests.fakes.link.toy import CHECKED, HERE, ToyLink
-from tests.unit.small_models import dense
-from tflm_zephyr.app import AppSpec, render
-from tflm_zephyr.appfile import AppConfig, ModelConfig
-from tflm_zephyr.generate import generate, tflm_of
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.session.device_session import DeviceSession
-from tflm_zephyr.workspace import Workspace
+from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.small_models import dense
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
+from tflm_zephyr.codegen.app_spec import AppSpec, render
+from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.device.session.device_session import DeviceSession
+from tflm_zephyr.model.reader import parse_model
 
 pytestmark = pytest.mark.zephyr
 

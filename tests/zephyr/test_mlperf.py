@@ -23,10 +23,11 @@ import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
 from tflm_zephyr import process
-from tflm_zephyr.board import load_board
-from tflm_zephyr.host import run_many
-from tflm_zephyr.model import Tensor, load_model
-from tflm_zephyr.run.qemu import qemu_argv
+from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.device.transport.qemu_command import qemu_argv
+from tflm_zephyr.host.run import run_many
+from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.model.types import Tensor
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

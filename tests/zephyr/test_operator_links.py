@@ -15,10 +15,10 @@ from benchmarks.bare_app import bare_app
 from benchmarks.compiling import Compiler
 from benchmarks.kernel_links import Adding, Linker
 from benchmarks.operator_links import LIBRARIES, Measured, measure
-from tflm_zephyr.kernel_sizes import KernelTable, load_table
-from tflm_zephyr.operators import shipped_table as shipped_operators
-from tflm_zephyr.sources import SourceTable, shipped_table
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.kernels.code_size import KernelTable, load_table
+from tflm_zephyr.tflm.op_resolver import shipped_operator_table as shipped_operators
+from tflm_zephyr.tflm.sources import SourceTable, shipped_source_table
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
@@ -27,7 +27,7 @@ BOARD = "mps2/an385"
 
 @pytest.fixture(scope="module")
 def pinned(workspace: Workspace) -> None:
-    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_table().revision:
+    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_source_table().revision:
         pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
     if workspace.cmsis_nn_dir is None:
         pytest.skip("the workspace has no cmsis-nn")
@@ -70,7 +70,7 @@ def test_a_source_left_out_is_noticed(pinned: None, tmp_path: Path) -> None:
     adding = Adding("Register_PAD", "Register_PAD", "AddPad()")
     linker.compile([adding])
     assert linker.link(adding).links
-    table = shipped_table()
+    table = shipped_source_table()
     lost = "tensorflow/lite/micro/kernels/pad.cc"
     less = tuple(path for path in table.kernels["Register_PAD"] if path != lost)
     assert len(less) == len(table.kernels["Register_PAD"]) - 1

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from tflm_zephyr.operators import shipped_table, table_for
-from tflm_zephyr.typed_registrations import shipped_typed, typed_for
-from tflm_zephyr.workspace import find_workspace
+from tflm_zephyr.build.workspace import find_workspace
+from tflm_zephyr.tflm.op_resolver import operator_table_for, shipped_operator_table
+from tflm_zephyr.tflm.typed_registrations import shipped_typed, typed_for
 
 
 @pytest.mark.zephyr
@@ -17,8 +17,8 @@ def test_shipped_table_is_the_headers() -> None:
     if not os.environ.get("ZEPHYR_BASE"):
         pytest.skip("no ZEPHYR_BASE")
     workspace = find_workspace()
-    shipped = shipped_table()
+    shipped = shipped_operator_table()
     if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
         pytest.skip("the workspace has no tflite-micro at the pinned revision")
-    assert dict(table_for(workspace.tflm_dir, shipped.revision).calls) == dict(shipped.calls)
+    assert dict(operator_table_for(workspace.tflm_dir, shipped.revision).calls) == dict(shipped.calls)
     assert typed_for(workspace.tflm_dir) == shipped_typed()

@@ -11,20 +11,21 @@ import pytest
 from tests.host.networks import network
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.models import flat_convolutions
-from tflm_zephyr.board import QemuSpec
+from tflm_zephyr.arena.head import HeadPlan, given_plan, plan_head
+from tflm_zephyr.boards.board import QemuSpec
+from tflm_zephyr.device.console.gather import gather_results
+from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.errors import PlanError
-from tflm_zephyr.kernels import get
+from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.variants import miscomputed
-from tflm_zephyr.memory import HeadPlan, given_plan, plan_head
-from tflm_zephyr.model import Model, load_model
-from tflm_zephyr.model_write import with_offline_plan
-from tflm_zephyr.run.gather import gather_all
-from tflm_zephyr.run.qemu_link import QemuLink
+from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.model.writer import with_offline_plan
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
 BOARD = "mps2/an385"
-CMSIS_NN = get("cmsis_nn", transpose_conv=True)  # of a Cortex-M3, which has no DSP
+CMSIS_NN = kernel_library("cmsis_nn", transpose_conv=True)  # of a Cortex-M3, which has no DSP
 
 
 def pairs_of(head: HeadPlan) -> dict[tuple[int, int], int]:
@@ -137,7 +138,7 @@ QEMU_HELIUM = QemuSpec("mps3-an547", "cortex-m55")
 
 def results(elf: Path, models: int) -> list[tuple[str, str]]:
     """Kernels and status of each model in QEMU, on a Cortex-M55."""
-    found = gather_all(QemuLink(QEMU_HELIUM, elf), models=models, timeout_s=120, silence_s=60)
+    found = gather_results(QemuLink(QEMU_HELIUM, elf), models=models, timeout_s=120, silence_s=60)
     return [(result.kernels, result.status) for result in found]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
-from tflm_zephyr.build import LOG_NAME
-from tflm_zephyr.main_stack import MARGIN
-from tflm_zephyr.model import load_model
+from tflm_zephyr.boards.main_stack import MARGIN
+from tflm_zephyr.build.west import LOG_NAME
+from tflm_zephyr.model.reader import load_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
+from tflm_zephyr.device.session.opening import open_session
+from tflm_zephyr.device.session.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.session.opening import open_session
-from tflm_zephyr.session.target import Target
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
@@ -39,7 +39,7 @@ def golden_of(app: Path) -> list[dict[str, list[str]]]:
 
 
 def test_hello_says_what_was_built(app: Path) -> None:
-    with open_session(Target(app=app, board=BOARD)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         hello = session.hello
         model = SAMPLES / hello.model / f"{hello.model}.tflite"
         assert hashlib.sha256(model.read_bytes()).hexdigest().startswith(hello.sha256)
@@ -54,7 +54,7 @@ def test_hello_says_what_was_built(app: Path) -> None:
 
 
 def test_outputs_and_captures_are_those_of_the_reference(app: Path) -> None:
-    with open_session(Target(app=app, board=BOARD)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         ticks = set()
         for run in golden_of(app)[:3]:
             inputs = [bytes.fromhex(data) for data in run["inputs"]]
@@ -75,7 +75,7 @@ def test_outputs_and_captures_are_those_of_the_reference(app: Path) -> None:
 
 
 def test_profiles_repeat_and_add_up(app: Path) -> None:
-    with open_session(Target(app=app, board=BOARD)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         inputs = [bytes.fromhex(data) for data in golden_of(app)[0]["inputs"]]
         whole = session.invoke(inputs).ticks
         profile = session.profile(inputs, 3)
@@ -89,7 +89,7 @@ def test_profiles_repeat_and_add_up(app: Path) -> None:
 
 
 def test_stacks_suffice(app: Path) -> None:
-    with open_session(Target(app=app, board=BOARD)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         inputs = [bytes.fromhex(data) for data in golden_of(app)[0]["inputs"]]
         session.capture(inputs)
         stacks = session.memory().stacks
@@ -101,9 +101,9 @@ def test_stacks_suffice(app: Path) -> None:
 def test_a_recording_answers_without_a_device(app: Path, tmp_path: Path) -> None:
     inputs = [bytes.fromhex(data) for data in golden_of(app)[0]["inputs"]]
     record = tmp_path / "session.jsonl"
-    with open_session(Target(app=app, board=BOARD, record=record)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD, record=record)) as session:
         hello, invocation = session.hello, session.invoke(inputs)
-    with open_session(Target(recording=record)) as session:
+    with open_session(DeviceTarget(recording=record)) as session:
         assert session.hello.operators == hello.operators
         assert session.hello.instructions_per_tick == 40
         assert session.invoke(inputs) == invocation
@@ -117,7 +117,7 @@ def test_an_app_without_the_link_does_not_grow_and_says_so(tool: Tool, apps: Pat
     assert not (folder / "src" / "link").exists()
     tool("build", folder, "--board", BOARD)
     elf = folder / "build" / "mps2_an385" / "zephyr" / "zephyr.elf"
-    target = Target(elf=elf, board=BOARD, reply_timeout_s=3.0)
+    target = DeviceTarget(elf=elf, board=BOARD, reply_timeout_s=3.0)
     with pytest.raises(DeviceError, match="runs its self-test and has no host link"), open_session(target):
         pass
 

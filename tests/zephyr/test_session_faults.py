@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_generate import with_custom
+from tests.unit.codegen.test_generation import with_custom
 from tests.zephyr.conftest import Tool
+from tflm_zephyr.device.session.opening import open_session
+from tflm_zephyr.device.session.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.session.opening import open_session
-from tflm_zephyr.session.target import Target
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
@@ -72,7 +72,7 @@ def app(tool: Tool, apps: Path) -> Path:
 
 def test_a_custom_operator_runs_and_its_text_is_heard(app: Path) -> None:
     heard: list[str] = []
-    with open_session(Target(app=app, board=BOARD), on_text=heard.append) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD), on_text=heard.append) as session:
         assert session.hello.operators[0].name == "MyOp"
         assert session.invoke([b"\x05\x06\x07\x08"]).outputs == (b"\xf8\xf9\xfa\xfb",)
         (found,) = session.capture([b"\x05\x06\x07\x08"]).operators
@@ -91,7 +91,7 @@ def test_a_custom_operator_runs_and_its_text_is_heard(app: Path) -> None:
     ],
 )
 def test_a_crash_is_told_at_once(app: Path, first: int, said: str) -> None:
-    with open_session(Target(app=app, board=BOARD)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         begun = time.monotonic()
         with pytest.raises(DeviceError, match=f"{said}.*Last heard: my op: {first}"):
             session.invoke([bytes((first, 0, 0, 0))])

@@ -13,8 +13,8 @@ import yaml
 
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.test_apps import _build_and_run, _check, _generate
-from tflm_zephyr.model import parse_model
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.model.reader import parse_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

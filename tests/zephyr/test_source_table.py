@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from tflm_zephyr.cmsis_nn_tree import CmsisNnTree
-from tflm_zephyr.sources import TflmTree, shipped_table
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.tflm.cmsis_nn_tree import CmsisNnTree
+from tflm_zephyr.tflm.sources import TflmTree, shipped_source_table
 
 pytestmark = pytest.mark.zephyr
 
 
 @pytest.mark.parametrize("library", ["reference", "cmsis_nn"])
 def test_the_shipped_table_is_that_of_the_pinned_revision(workspace: Workspace, library: str) -> None:
-    shipped = shipped_table(library)
+    shipped = shipped_source_table(library)
     if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
         pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
     if library == "reference":

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from tflm_zephyr.struct_sizes import BUILTIN_DATA, CORTEX_M, CORTEX_M_STATIC, Layout, StructSizes
-from tflm_zephyr.workspace import Workspace
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.tflm.struct_sizes import BUILTIN_DATA, CORTEX_M, CORTEX_M_STATIC, Layout, StructSizes
 
 COMPILER = shutil.which("arm-none-eabi-g++")
 pytestmark = [pytest.mark.zephyr, pytest.mark.skipif(COMPILER is None, reason="needs arm-none-eabi-g++")]

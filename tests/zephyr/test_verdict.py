@@ -15,7 +15,7 @@ import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.models import dense_chain
-from tflm_zephyr.toolchain import GCC, detect_toolchain
+from tflm_zephyr.build.toolchain import GCC, detect_toolchain
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

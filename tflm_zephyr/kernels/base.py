@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.model_types import Model, Operator, Subgraph
+from tflm_zephyr.model import Model, Operator, Subgraph
 
 Sizes = Callable[[Node], tuple[int, ...]]
 

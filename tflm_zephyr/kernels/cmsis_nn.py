@@ -14,8 +14,8 @@ from tflm_zephyr.kernels import persistent as shared
 from tflm_zephyr.kernels import reference
 from tflm_zephyr.kernels.base import Core, KernelLibrary, Sizes
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.model_types import TensorType
-from tflm_zephyr.operators import shipped_table
+from tflm_zephyr.model import TensorType
+from tflm_zephyr.tflm import shipped_operator_table
 
 _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
@@ -25,7 +25,7 @@ def build(core: Core) -> KernelLibrary:
     asks = _Kernels(core)
     scratch = {**reference.scratch_table(core), **asks.scratch()}
     persistent = {**shared.REFERENCE_PERSISTENT, **asks.persistent()}
-    return KernelLibrary("cmsis_nn", core, frozenset(shipped_table().calls), scratch, persistent)
+    return KernelLibrary("cmsis_nn", core, frozenset(shipped_operator_table().calls), scratch, persistent)
 
 
 class _Kernels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.model_types import Model, Operator, Subgraph, Tensor
+from tflm_zephyr.model import Model, Operator, Subgraph, Tensor
 
 if TYPE_CHECKING:
     from flatbuffers import flexbuffers

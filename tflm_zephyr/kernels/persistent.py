@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from tflm_zephyr.kernels.base import Sizes
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.model_types import Tensor, TensorType
+from tflm_zephyr.model import Tensor, TensorType
 
 # sizeof() what Init allocates, for operators that allocate nothing else.
 _STRUCTS: Mapping[int, str] = {

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from tflm_zephyr.kernels.base import Core, KernelLibrary, Sizes
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.persistent import REFERENCE_PERSISTENT
-from tflm_zephyr.model_types import TensorType
-from tflm_zephyr.operators import shipped_table
+from tflm_zephyr.model import TensorType
+from tflm_zephyr.tflm import shipped_operator_table
 
 _INT = 4  # sizeof(int), sizeof(float) and sizeof(int32_t) on every target
 _QUANTISED = (TensorType.INT8, TensorType.INT16)
@@ -21,7 +21,9 @@ _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 def build(core: Core) -> KernelLibrary:
     """The reference kernels; of the core only the size of a pointer matters."""
-    return KernelLibrary("reference", core, frozenset(shipped_table().calls), scratch_table(core), REFERENCE_PERSISTENT)
+    return KernelLibrary(
+        "reference", core, frozenset(shipped_operator_table().calls), scratch_table(core), REFERENCE_PERSISTENT
+    )
 
 
 def scratch_table(core: Core) -> Mapping[str, Sizes]:

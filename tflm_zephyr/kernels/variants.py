@@ -23,14 +23,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tflm_zephyr.model_types import Model, Operator, Subgraph
+from tflm_zephyr.model import Model, Operator, Subgraph
 
 _SHAPES_MUST_MATCH = frozenset({"ADD", "MUL"})
 _ASSERTS_WRONGLY = frozenset({"UNIDIRECTIONAL_SEQUENCE_LSTM"})
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """One operator of a model."""
 
     model: Model
@@ -56,13 +56,13 @@ class Use:
         return " to ".join(dict.fromkeys(filter(None, sides)))
 
 
-def uses_of(model: Model, *, customs: bool = False) -> dict[str, list[Use]]:
+def uses_of(model: Model, *, customs: bool = False) -> dict[str, list[OperatorUse]]:
     """Every operator of every subgraph by key, in order; custom ones only with `customs`."""
-    found: dict[str, list[Use]] = {}
+    found: dict[str, list[OperatorUse]] = {}
     for subgraph in model.subgraphs:
         for operator in subgraph.operators:
             if customs or operator.custom_code is None:
-                found.setdefault(operator.key, []).append(Use(model, subgraph, operator))
+                found.setdefault(operator.key, []).append(OperatorUse(model, subgraph, operator))
     return found
 
 
@@ -97,7 +97,7 @@ _VARIANTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 
 
-def variant_of(use: Use) -> str:
+def variant_of(use: OperatorUse) -> str:
     """The end of the name of the registration that serves this operator's types ("INT8"); "" for none."""
     for name, row in _VARIANTS.get(use.operator.key, {}).items():
         words = row.split()
@@ -106,7 +106,7 @@ def variant_of(use: Use) -> str:
     return ""
 
 
-def typed_registration(key: str, uses: Iterable[Use], available: Iterable[str], *, asserts: bool) -> str:
+def typed_registration(key: str, uses: Iterable[OperatorUse], available: Iterable[str], *, asserts: bool) -> str:
     """The registration function that serves all of `uses` of the operator `key` and no other type; "" for none.
 
     `available`: the functions that this TFLM declares for every build. `asserts`: the build keeps TFLM's asserts.
@@ -120,7 +120,7 @@ def typed_registration(key: str, uses: Iterable[Use], available: Iterable[str], 
     return name if name in set(available) else ""
 
 
-def why_reference(use: Use) -> str:
+def why_reference(use: OperatorUse) -> str:
     """Why TFLM's CMSIS-NN kernel computes this operator with reference code; "" where CMSIS-NN does it."""
     if not variant_of(use):
         return f"{use.types}, which its CMSIS-NN kernel leaves to reference code"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from math import prod
 
-from tflm_zephyr.kernels.variants import Use, has_cmsis_nn, uses_of, why_reference
-from tflm_zephyr.model_types import Model, Tensor
+from tflm_zephyr.kernels.variants import OperatorUse, has_cmsis_nn, uses_of, why_reference
+from tflm_zephyr.model import Model, Tensor
 
 
 def cmsis_nn_work(model: Model) -> int:
@@ -24,7 +24,7 @@ def cmsis_nn_work(model: Model) -> int:
     )
 
 
-def _work(use: Use) -> int:
+def _work(use: OperatorUse) -> int:
     out, weights = _tensor(use, "o", 0), _tensor(use, "i", 1)
     if out is None:
         return 0
@@ -48,7 +48,7 @@ def _work(use: Use) -> int:
     return max([elements, *([prod(first.shape)] if first is not None else [])])
 
 
-def _tensor(use: Use, side: str, place: int) -> Tensor | None:
+def _tensor(use: OperatorUse, side: str, place: int) -> Tensor | None:
     indices = use.operator.inputs if side == "i" else use.operator.outputs
     if place >= len(indices) or indices[place] < 0:
         return None

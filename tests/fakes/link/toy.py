@@ -8,9 +8,8 @@ import select
 import subprocess
 from pathlib import Path
 
-from tflm_zephyr.app import render_link
-from tflm_zephyr.run.link import LinkEndedError
-from tflm_zephyr.run.result import Where
+from tflm_zephyr.codegen.app_spec import render_link
+from tflm_zephyr.device.transport.link import LinkEndedError, Where
 
 HERE = Path(__file__).parent
 BYTES = 9216

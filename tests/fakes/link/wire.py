@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fakes.in_thread import InThread, raw_pty
-from tflm_zephyr.run.link import Link
-from tflm_zephyr.run.result import Where
+from tflm_zephyr.device.transport.link import Link, Where
 
 Harm = Callable[[bytes], bytes]
 

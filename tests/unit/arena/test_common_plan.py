@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One plan for several kernel libraries: valid with each, worse than none with none, the largest arena counts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.model_builder import chain
+from tests.unit.arena.test_head import fits_not_greedy, graph_model, library
+from tflm_zephyr.arena.common_plan import Need, needs
+from tflm_zephyr.arena.head import arena_size, given_plan, plan_head
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernels.libraries import KernelLibrary, kernel_library
+from tflm_zephyr.memory_planner.checker import check_plan
+from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.model.writer import with_offline_plan
+
+
+def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[Need, ...]:
+    found = needs(model, libraries)
+    assert {id(need.library) for need in found} == {id(one) for one in libraries}
+    (offsets,) = {need.head.offsets for need in found}
+    for need in found:
+        online = plan_head(model, need.library, offline="never")
+        assert need.head.lower_bound_bytes <= need.head.head_bytes <= online.head_bytes
+        check_plan(need.head.plan, arena_bytes=need.head.head_bytes)
+        assert need.arena == arena_size(need.head, need.library)
+        if offsets is not None:
+            played = given_plan(parse_model(with_offline_plan(model, offsets)), need.library)
+            assert played is not None and played.size_bytes == need.head.head_bytes
+    assert [need.arena.bytes for need in found] == sorted((need.arena.bytes for need in found), reverse=True)
+    return found
+
+
+def test_one_library_gets_its_own_plan() -> None:
+    model = fits_not_greedy()
+    (need,) = checked(model, [library()])
+    assert need.head == plan_head(model, need.library) and need.head.offsets is not None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_library_is_worse_off_than_without_a_plan(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randrange(3, 10)
+    sizes = [rng.randrange(1, 400) for _ in range(count + 1)]
+    links = [(sorted({i, rng.randrange(max(0, i - 4), i + 1)}), i + 1) for i in range(count)]
+    asked = [{i: tuple(rng.randrange(0, 300) for _ in range(rng.randrange(3))) for i in range(count)} for _ in range(3)]
+    libraries = [library(lambda node, k=k: asked[k][node.operator.index]) for k in range(3)]  # type: ignore[misc]
+    checked(graph_model(sizes, links), [*libraries, library()])
+
+
+def test_a_plan_that_suits_one_library_is_not_forced_upon_another() -> None:
+    """Somewhere among these the two libraries' own plans differ, and the one that is kept serves both."""
+    seen = False
+    for seed in range(300):
+        rng = random.Random(seed)
+        sizes = [16 * rng.randrange(1, 9) for _ in range(7)]
+        links = [([i], i + 1) for i in range(4)] + [([1, 4], 5), ([2, 5], 6)]
+        scratch = {i: (16 * rng.randrange(1, 9),) for i in range(7)}
+        model = graph_model(sizes, links)
+        pair = [library(), library(lambda node, s=scratch: s[node.operator.index])]  # type: ignore[misc]
+        own = [plan_head(model, one) for one in pair]
+        found = {id(need.library): need for need in needs(model, pair)}
+        worse = [found[id(one)].head.head_bytes > head.head_bytes for one, head in zip(pair, own, strict=True)]
+        for one in pair:
+            online = plan_head(model, one, offline="never")
+            assert found[id(one)].head.head_bytes <= online.head_bytes
+        seen = any(worse)
+        if seen:
+            break
+    assert seen
+
+
+def test_left_to_tflm_when_asked() -> None:
+    found = needs(fits_not_greedy(), [library(), library(lambda node: (64,))], offline="never")
+    assert {need.head.offsets for need in found} == {None}
+
+
+def test_equal_requests_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tflm_zephyr.arena import common_plan
+
+    calls = []
+    monkeypatch.setattr(
+        common_plan, "plan_head", lambda *args, **options: calls.append(1) or plan_head(*args, **options)
+    )
+    needs(fits_not_greedy(), [library(), replace(library(), name="other"), library(lambda node: (64,))])
+    assert len(calls) == 2
+
+
+def test_stock_models_under_both_libraries(shared_model: Path) -> None:
+    if shared_model.stat().st_size > 400_000:
+        pytest.skip("large")
+    model = load_model(shared_model)
+    try:
+        checked(model, [kernel_library("reference"), kernel_library("cmsis_nn"), kernel_library("cmsis_nn", dsp=True)])
+    except Exception as error:  # models that TFLM refuses are tested elsewhere
+        if type(error).__name__ != "ModelError":
+            raise
+        pytest.skip(str(error))
+
+
+def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
+    """person_detect's 1x1 convolutions: CMSIS-NN allows no overlap there, the reference does."""
+    model = load_model(shared / "models" / "person_detect.tflite")
+    plain = needs(model, [kernel_library("reference")])[0].arena.bytes
+    alone = needs(model, [kernel_library("reference")], overlap=True)
+    assert alone[0].head.overlapping and alone[0].arena.bytes < plain
+    both = needs(model, [kernel_library("reference"), kernel_library("cmsis_nn", dsp=True)], overlap=True)
+    assert [need.head.overlapping for need in both] == [0, 0]
+    assert max(need.head.head_bytes for need in both) == 55_296
+    offsets = alone[0].head.offsets
+    assert offsets is not None
+    given = parse_model(with_offline_plan(model, offsets))
+    assert given_plan(given, kernel_library("reference")) is not None
+    with pytest.raises(PlanError, match=r"overlap: operator .*, with the cmsis_nn kernels"):
+        given_plan(given, kernel_library("cmsis_nn", dsp=True))
+
+
+def test_no_overlap_on_helium() -> None:
+    """Its functions' loops were read, but no plan was run with them."""
+    model, helium = parse_model(chain(3, 4096)), kernel_library("cmsis_nn", dsp=True, mve=True)
+    assert needs(model, [kernel_library("cmsis_nn", dsp=True)], overlap=True)[0].head.overlapping
+    for libraries in ([helium], [kernel_library("cmsis_nn"), helium]):
+        assert [need.head.overlapping for need in needs(model, libraries, overlap=True)] == [0] * len(libraries)
+    given = parse_model(with_offline_plan(model, [0, 0, 0, 0]))
+    with pytest.raises(PlanError, match="overlap: no overlap has been tried with CMSIS-NN on Helium"):
+        given_plan(given, helium)
+
+
+def test_an_overlap_that_no_library_knows_is_none() -> None:
+    model = parse_model(chain(3, 400))
+    known = kernel_library("reference")
+    assert needs(model, [known], overlap=True)[0].head.overlapping
+    assert not needs(model, [known, known.without(["RELU"])], overlap=True)[0].head.overlapping
+    assert not needs(model, [known])[0].head.overlapping
+
+
+def test_no_overlap_where_the_arena_stays_as_large() -> None:
+    """A small model's arena is what TFLM needs while it plans: offsets would only take flash."""
+    model = parse_model(chain(1, 16))
+    head = plan_head(model, kernel_library("reference"), overlap=[kernel_library("reference")])
+    assert head.overlapping
+    # Whether the planner has offered an overlap is of no account.
+    assert replace(head, problem=replace(head.problem, overlaps=())).overlapping == head.overlapping
+    assert needs(model, [kernel_library("reference")], overlap=True)[0].head.offsets is None

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernel libraries, for which cores."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.model_builder import ModelBuilder
+from tflm_zephyr.boards.board import Board, load_board
+from tflm_zephyr.boards.kernel_choice import choose, kernel_libraries, libraries_of
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.kernels.libraries import CORES
+from tflm_zephyr.kernels.variants import miscomputed
+from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.types import Model
+
+BOTH = ("cmsis_nn", "reference")
+M3, M33, UNKNOWN = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160/ns"), Board("board/soc")
+ARM, RISCV = Board("board/arm_soc", arch="arm"), Board("board/riscv_soc", arch="riscv")
+
+
+@pytest.mark.parametrize(
+    ("board", "names"), [(M3, BOTH[:1]), (M33, BOTH[:1]), (RISCV, BOTH[1:]), (ARM, BOTH), (UNKNOWN, BOTH)]
+)
+def test_by_board(board: Board, names: tuple[str, ...]) -> None:
+    assert libraries_of(board) == names
+    choice = choose("auto", [board], BOTH)
+    assert (choice.names, choice.notes) == (names, ())
+    assert choice.label == (names[0] if len(names) == 1 else "auto")
+    assert choose("reference", [board], BOTH).names == ("reference",)
+
+
+def test_both_kinds_of_board() -> None:
+    assert choose("auto", [M3, RISCV], BOTH).names == BOTH
+    assert choose("auto", [M3, M33], BOTH).names == ("cmsis_nn",)
+
+
+def test_cmsis_nn_is_refused_where_it_surely_cannot_be() -> None:
+    assert choose("cmsis_nn", [M3, UNKNOWN, ARM], BOTH).names == ("cmsis_nn",)
+    with pytest.raises(AppError, match="board/riscv_soc"):
+        choose("cmsis_nn", [M3, RISCV], BOTH)
+
+
+def pool(batch: int, kind: str = "int8") -> Model:
+    """A MAX_POOL_2D of images of `batch` batches."""
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    scale = None if kind == "float32" else 0.5
+    main.inputs = [main.tensor((batch, 4, 4, 1), kind, scale=scale)]
+    main.outputs = [main.tensor((batch, 2, 2, 1), kind, scale=scale)]
+    options = {"padding": 1, "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}
+    main.op("MAX_POOL_2D", main.inputs, main.outputs, options={**options, "fused_activation_function": 0})
+    return parse_model(builder.finish())
+
+
+def test_pools_of_several_batches_are_for_the_reference_kernels() -> None:
+    assert miscomputed(pool(1)) == miscomputed(pool(2, "float32")) == ""
+    wrong = miscomputed(pool(2))
+    assert wrong == "TFLM's CMSIS-NN kernel of operator 0 (MAX_POOL_2D) computes the first of 2 batches alone"
+    choice = choose("auto", [M3], BOTH, wrong=wrong)
+    assert (choice.names, choice.notes) == (("reference",), (f"reference kernels: {wrong}",))
+    with pytest.raises(AppError, match=r"computes the first of 2 batches alone\. Use --kernels reference"):
+        choose("cmsis_nn", [M3], BOTH, wrong=wrong)
+    assert choose("reference", [M3], BOTH, wrong=wrong).notes == ()
+
+
+def test_a_workspace_without_cmsis_nn() -> None:
+    lacking = choose("auto", [M3], ("reference",))
+    assert lacking.names == ("reference",) and len(lacking.notes) == 1
+    assert choose("auto", [RISCV], ("reference",)).notes == ()
+    with pytest.raises(AppError, match="cmsis-nn"):
+        choose("cmsis_nn", [M3], ("reference",))
+
+
+def made(names: tuple[str, ...], *boards: Board) -> list[tuple[str, bool, bool]]:
+    found = kernel_libraries(names, boards, transpose_conv=True, revision="")
+    return [(library.name, library.core.dsp, library.core.mve) for library in found]
+
+
+def test_one_library_for_each_kind_of_core() -> None:
+    assert made(("cmsis_nn",), M3, M33) == [("cmsis_nn", False, False), ("cmsis_nn", True, False)]
+    assert made(("cmsis_nn",), M33, load_board("mps2/an386")) == [("cmsis_nn", True, False)]
+    assert made(("reference",), M3, M33) == [("reference", False, False)]
+    assert made(BOTH, M3, RISCV) == [("cmsis_nn", False, False), ("reference", False, False)]
+
+
+def test_an_unknown_core_may_be_any() -> None:
+    kinds = {("cmsis_nn", core.dsp, core.mve) for core in CORES.values()}
+    assert set(made(BOTH, UNKNOWN)) == {*kinds, ("reference", False, False)}
+    assert set(made(("cmsis_nn",), UNKNOWN)) == kinds

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands make of boards, workspaces and app files around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fakes.device import PtyDevice
+from tests.fakes.records import as_bytes, self_test
+from tests.fakes.west import make_workspace
+from tests.unit.conftest import Tool
+from tflm_zephyr.boards.board import Board
+from tflm_zephyr.build.board_targets import in_workspace
+from tflm_zephyr.build.west import Recorded, check_revisions
+from tflm_zephyr.build.workspace import find_workspace
+from tflm_zephyr.codegen.app_folder import load_manifest
+
+pytestmark = pytest.mark.usefixtures("fixed_reference")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace around the current folder whose Zephyr describes one board."""
+    top = tmp_path / "ws"
+    make_workspace(top)
+    board = top / "zephyr" / "boards" / "st" / "nucleo_x" / "board.yml"
+    board.parent.mkdir(parents=True)
+    board.write_text("board:\n  name: nucleo_x\n  socs:\n  - name: stm32x\n")
+    return top
+
+
+def test_an_unknown_board_is_told_by_the_workspace_around(
+    tool: Tool, workspace: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace)
+    said = tool("generate", model_file, "-o", "app", "-b", "totally/unknown").one_line()
+    assert "totally/unknown: unknown board; Zephyr 4.1.0 has none" in said
+    assert not (workspace / "app").exists()
+
+
+LIST_BOARDS = """import sys
+assert sys.argv[sys.argv.index("--cmakeformat") + 1] == "{SOCS};{QUALIFIERS}"
+print({"nucleo_x": "SOCS;stm32x;QUALIFIERS;stm32x;stm32x/cpu1"}[sys.argv[sys.argv.index("--board") + 1]])
+"""
+
+
+@pytest.mark.parametrize("board", ["nucleo_x/stm32y", "nucleo_x@2/stm32x/cpu2", "nucleo_x/stm32x", "nucleo_x"])
+def test_a_target_that_zephyr_does_not_have_is_refused(
+    tool: Tool, workspace: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch, board: str
+) -> None:
+    script = workspace / "zephyr" / "scripts" / "list_boards.py"
+    script.parent.mkdir()
+    script.write_text(LIST_BOARDS)
+    known = in_workspace(Board(name="nucleo_x/stm32x/cpu1"), find_workspace(workspace))
+    assert known.name == "nucleo_x/stm32x/cpu1"
+    if board in ("nucleo_x/stm32x", "nucleo_x"):  # a board with one SoC may leave it out
+        assert in_workspace(Board(name=board), find_workspace(workspace)).name == board
+        return
+    assert tool("generate", model_file, "-o", "app").code == 0
+    monkeypatch.chdir(workspace)
+    app = model_file.parent / "app"
+    for asked in (("fit", model_file), ("generate", model_file, "-o", "new"), ("build", app)):
+        said = tool(*asked, "-b", board).one_line()
+        assert f"{board}: Zephyr 4.1.0 has no such target of the board nucleo_x" in said
+        assert said.endswith("It has nucleo_x/stm32x, nucleo_x/stm32x/cpu1\n")
+    assert "nosuch: unknown board; Zephyr 4.1.0 has none" in tool("build", app, "-b", "nosuch").one_line()
+
+
+def test_a_board_that_only_zephyr_knows_gets_all_modules(tool: Tool, model_file: Path) -> None:
+    assert tool("generate", model_file, "-o", "app", "-b", "nucleo_x/stm32x").code == 0
+    manifest = yaml.safe_load(Path("app/west.yml").read_text())
+    assert manifest["manifest"]["projects"][0]["import"] is True
+    assert tool("generate", model_file, "-o", "known", "-b", "mps2/an385").code == 0
+    manifest = yaml.safe_load(Path("known/west.yml").read_text())
+    assert "tflite-micro" in manifest["manifest"]["projects"][0]["import"]["name-allowlist"]
+
+
+@pytest.mark.parametrize(("version", "pinned", "noted"), [("4.2.1", "v4.2.1", True), ("4.1.3", "v4.1.3", False)])
+def test_an_app_is_for_the_workspaces_zephyr(
+    tool: Tool, tmp_path: Path, model_file: Path, version: str, pinned: str, noted: bool
+) -> None:
+    make_workspace(tmp_path / "ws", version=version, without=("tflite-micro",))
+    done = tool("generate", model_file, "-o", "app", "-b", "mps2/an385", "-w", tmp_path / "ws")
+    assert done.code == 0 and (f"for Zephyr {version}; such apps were tried with 4.1 alone" in done.out) == noted
+    zephyr = yaml.safe_load(Path("app/west.yml").read_text())["manifest"]["projects"][0]
+    assert zephyr["revision"] == pinned
+    assert (zephyr["import"] is True) == noted  # the list of modules was read in 4.1
+    manifest = load_manifest(Path("app"))
+    recorded = Recorded(manifest.zephyr_version, manifest.tflm_revision)
+    assert check_revisions(recorded, find_workspace(tmp_path / "ws")) == ()
+
+
+def test_a_half_made_workspace_around_does_not_stop_generation(
+    tool: Tool, tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".west").mkdir()
+    (tmp_path / ".west" / "config").write_text("[manifest]\npath = nowhere\nfile = west.yml\n")
+    assert tool("generate", model_file, "-o", "app").code == 0
+
+
+def test_comments_in_the_app_file_beside_the_app_stay(tool: Tool, model_file: Path) -> None:
+    assert tool("generate", model_file, "-o", "app", "-b", "mps2/an385").code == 0
+    path = Path("app/app.yaml")
+    path.write_text(path.read_text() + "# my note\n")
+    done = tool("generate", "-o", "app")
+    assert done.code == 0, done.err
+    assert path.read_text().endswith("# my note\n")
+    assert tool("generate", "-o", "app", "--check").code == 0
+
+
+def test_an_arena_below_the_estimate_is_noted(tool: Tool, model_file: Path) -> None:
+    done = tool("generate", model_file, "-o", "app", "--arena", "640")
+    assert "net: 640 bytes are too few; the estimate is " in done.out
+
+
+def test_a_folder_with_a_blank_is_noted_and_quoted(tool: Tool, model_file: Path) -> None:
+    done = tool("generate", model_file, "-o", "my app")
+    assert "takes no path with a blank" in done.out
+    assert "tflm-zephyr build 'my app'" in done.out
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"), [("nucleo_x", 0), ("nucleo_x/stm32x", 0), ("nucleo_x@2/stm32x", 0), ("nucleo_y", 1)]
+)
+def test_a_board_answers_to_its_short_name(tool: Tool, model_file: Path, asked: str, code: int) -> None:
+    tool("generate", model_file, "-o", "demo", "-b", "nucleo_x/stm32x")
+    sha = load_manifest(Path("demo")).models["net"][:16]
+    lines = [
+        line.replace("model=sine sha256=0123456789abcdef", f"model=net sha256={sha}").replace(
+            "board=mps2/an385", "board=nucleo_x/stm32x"
+        )
+        for line in self_test()
+    ]
+    with PtyDevice([0.3, as_bytes(lines), as_bytes(lines)]) as device:
+        done = tool("run", "demo", "--board", asked, "--port", device.port, "--timeout", "5")
+    assert done.code == code, done
+    assert ("was built for nucleo_x/stm32x, not nucleo_y" in done.err) == bool(code)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of offsets in place of TFLM's planner: what is in it, what it saves, and where it cannot be."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.unit.conftest import Tool
+from tests.zephyr.models import dense_chain
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.codegen.app_spec import AppSpec, render
+from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.model.reader import parse_model
+
+DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
+TFLM = tflm_of(None)
+M3 = ("mps2/an385",)
+
+
+def spec(model: Path, planner: str, *, boards: tuple[str, ...] = M3, kernels: str = "reference") -> AppSpec:
+    config = AppConfig((ModelConfig(model, overlap="off"),), boards=boards, kernels=kernels, planner=planner)
+    return generate(config, Path("app"), TFLM, golden=False).spec
+
+
+@pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
+def test_every_buffer_has_a_place_that_nobody_else_has(kernels: str) -> None:
+    model = spec(DIGITS, "static", kernels=kernels).models[0]
+    plan = model.static_plan
+    assert plan is not None and not model.planned
+    assert plan.head_bytes == max(size + offset for size, offset in plan.slots)
+    assert all(value % 16 == 0 for slot in plan.slots for value in slot)
+    # The 10 tensors of the network's layers first, then the scratch of CMSIS-NN's convolutions.
+    tensors, scratch = plan.slots[:10], plan.slots[10:]
+    assert [size for size, _ in tensors] == [64, 1024, 1024, 1536, 384, 512, 128, 16, 16, 16]
+    assert bool(scratch) == (kernels == "cmsis_nn")
+    # Each is made of the one before, and lies apart from it or, where the kernel allows it, below.
+    assert all(
+        at + size <= there or there < at for (size, at), (_, there) in pairwise(tensors) if (size, at) != (_, there)
+    )
+
+
+def test_no_metadata_and_no_planner_in_the_app(tmp_path: Path) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(dense_chain([96, 64, 64, 128, 32]))
+    stock, static = spec(path, "tflm"), spec(path, "static")
+    assert parse_model(stock.models[0].data).offline_plan is not None
+    assert parse_model(static.models[0].data).offline_plan is None
+    files = render(static)
+    source = files["src/models/dense.cpp"].decode()
+    assert "Greedy" not in source and "GetDefaultTailUsage(true)" in source
+    assert "src/static_planner.hpp" in files and "src/static_planner.hpp" not in render(stock)
+    table = re.findall(r"^\t\{(\d+), (\d+)\},$", source, re.M)
+    assert static.models[0].static_plan is not None
+    assert [(int(size) * 16, int(at) * 16) for size, at in table] == [*static.models[0].static_plan.slots]
+    # Neither the planner (44 bytes) nor its 40-byte record of every buffer is in the arena.
+    assert static.models[0].arena.bytes <= stock.models[0].arena.bytes - 44
+
+
+def test_large_heads_take_wider_slots() -> None:
+    assert "uint16_t size;" in render(spec(DIGITS, "static"))["src/static_planner.hpp"].decode()
+
+
+def test_a_table_is_for_one_kind_of_kernels() -> None:
+    with pytest.raises(AppError, match="one kernel library and one kind of core"):
+        spec(DIGITS, "static", boards=(*M3, "qemu_riscv32"), kernels="auto")
+    several = spec(DIGITS, "static", boards=(*M3, "nrf9160dk/nrf9160"))  # alike with reference kernels
+    assert several.models[0].static_plan is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "says"), [({"plan": "online"}, "plan: online leaves"), ({"plan_file": 1}, "plan_file")]
+)
+def test_a_table_is_made_here(tmp_path: Path, values: dict[str, object], says: str) -> None:
+    if "plan_file" in values:
+        mine = tmp_path / "mine.json"
+        mine.write_text('{"offsets": null}')
+        values = {"plan_file": mine}
+    config = AppConfig((ModelConfig(DIGITS, **values),), boards=M3, planner="static")  # type: ignore[arg-type]
+    with pytest.raises(AppError, match=f"digits: .*{says}.* Drop one of them"):
+        generate(config, tmp_path / "app", TFLM, golden=False)
+
+
+def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
+    source = tmp_path / "my.cc"
+    source.write_text("")
+    (tmp_path / "my.h").write_text("")
+    custom = CustomOperatorConfig("SOFTMAX", "Register_MY", "my.h", (source,))
+    config = AppConfig((ModelConfig(DIGITS, custom_operators=(custom,)),), boards=M3, planner="static")
+    with pytest.raises(AppError, match="what SOFTMAX may ask for, which is not known"):
+        generate(config, tmp_path / "app", TFLM, golden=False)
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_generate_says_so(tool: Tool) -> None:
+    said = tool("generate", DIGITS, "-o", "app", "-b", "mps2/an385", "--kernels", "reference", "--planner", "static",
+                "--overlap", "off")  # fmt: skip
+    assert said.code == 0, said.err
+    assert "head 2560, by a table in the app" in said.out
+    assert "planner: static" in Path("app/app.yaml").read_text()
+    assert tool("generate", "-o", "app", "--check").code == 0

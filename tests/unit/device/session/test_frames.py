@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames and text on one stream."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tflm_zephyr.device.session.frames import Damaged, Decoder, Event, Frame, Text, encode, encoded_bytes
+
+TEXTS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1).map(str.encode)
+
+
+def in_pieces(data: bytes, rng: random.Random) -> list[Event]:
+    decoder, events, at = Decoder(), [], 0
+    while at < len(data):
+        size = rng.randrange(1, 40)
+        events += decoder.feed(data[at : at + size])
+        at += size
+    return events
+
+
+@given(st.lists(st.one_of(st.binary(max_size=600).map(Frame), TEXTS.map(Text))), st.integers())
+def test_what_goes_in_comes_out_in_order(events: list[Frame | Text], seed: int) -> None:
+    stream = b"".join(encode(event.body) if isinstance(event, Frame) else event.data for event in events)
+    merged: list[Event] = []
+    for event in in_pieces(stream, random.Random(seed)):
+        if isinstance(event, Text) and merged and isinstance(merged[-1], Text):
+            merged[-1] = Text(merged[-1].data + event.data)
+        else:
+            merged.append(event)
+    wanted: list[Event] = []
+    for event in events:
+        if isinstance(event, Text) and wanted and isinstance(wanted[-1], Text):
+            wanted[-1] = Text(wanted[-1].data + event.data)
+        else:
+            wanted.append(event)
+    assert merged == wanted
+
+
+@given(st.binary(max_size=1200))
+def test_a_frame_has_zeros_at_its_ends_alone_and_the_size_that_is_told(body: bytes) -> None:
+    coded = encode(body)
+    assert coded[0] == 0
+    assert coded[-1] == 0
+    assert 0 not in coded[1:-1]
+    assert len(coded) <= encoded_bytes(len(body))
+
+
+@given(st.binary(min_size=1, max_size=300), st.integers(0), st.integers(1, 255))
+def test_one_wrong_byte_is_never_a_frame_and_never_harms_the_next(body: bytes, at: int, change: int) -> None:
+    coded = bytearray(encode(body))
+    coded[at % len(coded)] ^= change
+    events = Decoder().feed(bytes(coded) + encode(b"next") + encode(b"after"))
+    found = [event for event in events if isinstance(event, Frame)]
+    assert found[-1] == Frame(b"after")
+    assert found[:-1] in ([Frame(b"next")], [Frame(body), Frame(b"next")], [])
+    if 2 <= at % len(coded) < len(coded) - 1:  # neither a zero nor the mark
+        assert Frame(body) not in found[:-2]
+
+
+def test_text_is_there_before_its_line_ends() -> None:
+    decoder = Decoder()
+    assert decoder.feed(encode(b"x") + b"*** FATAL") == [Frame(b"x"), Text(b"*** FATAL")]
+
+
+def test_a_frame_without_an_end_is_given_up() -> None:
+    decoder = Decoder()
+    assert decoder.feed(b"\0\xfe" + b"a" * 70000) == [Damaged()]
+    assert decoder.feed(b"\0" + encode(b"x")) == [Frame(b"x")]

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TFLM's kernels refuse is told with names and a cure, and nothing else is."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from tests.helpers.model_builder import ModelBuilder
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.types import Model
+from tflm_zephyr.tflm.op_resolver import shipped_operator_table
+from tflm_zephyr.tflm.type_rules import check_types, type_rules
+
+CONV = {"padding": 0, "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
+
+
+def model_of(
+    key: str,
+    inputs: list[dict[str, Any] | None],
+    outputs: list[dict[str, Any]],
+    *,
+    intermediates: list[dict[str, Any]] | None = None,
+    **keywords: Any,
+) -> Model:
+    """One operator; each tensor a dict of arguments for SubgraphBuilder.tensor."""
+    model = ModelBuilder()
+    main = model.subgraph()
+
+    def add(name: str, values: dict[str, Any] | None) -> int:
+        return -1 if values is None else main.tensor(**{"shape": (1, 4), "name": name, **values})
+
+    ins = [add(f"in{k}", values) for k, values in enumerate(inputs)]
+    outs = [add(f"out{k}", values) for k, values in enumerate(outputs)]
+    extra = [add(f"im{k}", values) for k, values in enumerate(intermediates or [])]
+    main.op(key, ins, outs, intermediates=extra, **keywords)
+    main.inputs = [i for i, v in zip(ins, inputs, strict=True) if v and "data" not in v and not v.get("variable")]
+    main.outputs = outs
+    return parse_model(model.finish())
+
+
+def dense(
+    source: str, weights: str, output: str, bias: str | None = None, scales: Any = 0.5, bias_scale: float = 0.25
+) -> Model:
+    return model_of(
+        "FULLY_CONNECTED",
+        [
+            {"type": source, "scale": 0.5},
+            {"shape": (8, 4), "type": weights, "data": "random", "scale": scales},
+            {"shape": (8,), "type": bias, "data": "random", "scale": bias_scale} if bias else None,
+        ],
+        [{"shape": (1, 8), "type": output, "scale": 1.0}],
+    )
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        ("float32", "float32", "float32", "float32"),
+        ("int8", "int8", "int8", "int32"),
+        ("int8", "int4", "int8", "int32"),
+        ("int16", "int8", "int16", "int64"),
+        ("int8", "int8", "int8", None),
+    ],
+)
+def test_dense_that_is_taken(types: tuple[str, str, str, str | None]) -> None:
+    check_types(dense(*types))
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        (("float32", "int8", "float32"), r"no int8 for tensor 1 'in1'.*dynamic-range \(hybrid\)"),
+        (("uint8", "uint8", "uint8"), "no uint8 for tensor 0 'in0'.*old uint8 quantisation"),
+        (("float16", "float16", "float16"), "no float16 for tensor 0 'in0'.*float16"),
+        (("float32", "float16", "float32"), "no float16 for tensor 1 'in1'"),
+        (("int16", "int16", "int16"), "no int16 for tensor 1 'in1'"),
+        (("int8", "int8", "int8", "int64"), "no int64 for tensor 2 'in2'"),
+        (("int8", "int8", "float32"), "no float32 for tensor 2 'out0'"),
+    ],
+)
+def test_dense_that_is_refused(types: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ModelError, match=said) as caught:
+        check_types(dense(*types))
+    assert r"operator 0 (FULLY_CONNECTED) of subgraph 0" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_dense_per_channel() -> None:
+    check_types(dense("int8", "int8", "int8", scales=[0.5] * 8))
+    with pytest.raises(ModelError, match="disable_per_channel_quantization_for_dense_layers"):
+        check_types(dense("int16", "int8", "int16", scales=[0.5] * 8))
+    with pytest.raises(ModelError, match="per-channel"):
+        check_types(dense("int8", "int4", "int8", scales=[0.5] * 8))
+    with pytest.raises(ModelError, match="has 3 scales along dimension 0"):
+        check_types(dense("int8", "int8", "int8", scales=[0.5] * 3))
+
+
+def test_bias_scale() -> None:
+    check_types(dense("int8", "int8", "int8", "int32", bias_scale=0.26))
+    with pytest.raises(ModelError, match=r"needs the scale 0\.25 on tensor 2 'in2', its bias, which has 0\.5"):
+        check_types(dense("int8", "int8", "int8", "int32", bias_scale=0.5))
+
+
+def conv(scales: Any, *, input_scale: float | None = 0.5, dimension: int = 0) -> Model:
+    return model_of(
+        "CONV_2D",
+        [
+            {"shape": (1, 4, 4, 2), "scale": input_scale},
+            {"shape": (3, 2, 2, 2), "data": "random", "scale": scales, "dimension": dimension},
+            None,
+        ],
+        [{"shape": (1, 4, 4, 3), "scale": 1.0}],
+        options=CONV,
+    )
+
+
+def test_convolution_scales() -> None:
+    check_types(conv(0.5))
+    check_types(conv(0.5, dimension=3))  # one scale: its dimension does not matter
+    check_types(conv([0.5] * 3))
+    with pytest.raises(ModelError, match="needs 1 or 3 scales"):
+        check_types(conv([0.5] * 2))
+    with pytest.raises(ModelError, match="needs 1 or 3 scales"):
+        check_types(conv([0.5] * 3, dimension=3))
+    with pytest.raises(ModelError, match="quantisation parameters on tensor 1 'in1'"):
+        check_types(conv(None))
+    with pytest.raises(ModelError, match="quantisation parameters on tensor 0 'in0'"):
+        check_types(conv(0.5, input_scale=None))
+
+
+def test_float16_weights_behind_dequantize() -> None:
+    model = model_of("DEQUANTIZE", [{"type": "float16", "data": "random"}], [{"type": "float32"}])
+    with pytest.raises(ModelError, match=r"supported_types = \[tf.float16\]"):
+        check_types(model)
+
+
+def test_types_without_a_size() -> None:
+    model = model_of("SQUEEZE", [{"type": "string"}], [{"type": "string"}])
+    with pytest.raises(ModelError, match="tensor 0 'in0' of subgraph 0, used by operator 0"):
+        check_types(model)
+
+
+def test_what_newer_revisions_take() -> None:
+    model = model_of(
+        "TRANSPOSE",
+        [{"type": "int16", "scale": 1.0}, {"shape": (2,), "type": "int32", "data": struct.pack("<2i", 1, 0)}],
+        [{"shape": (4, 1), "type": "int16", "scale": 1.0}],
+    )
+    with pytest.raises(ModelError, match="no int16"):
+        check_types(model)
+    check_types(model, revision="another")
+
+
+def test_own_kernels_are_not_looked_at() -> None:
+    model = model_of("X", [{"type": "float16"}], [{"type": "float16"}], custom_code="SignalWindow")
+    with pytest.raises(ModelError, match="no float16"):
+        check_types(model)
+    check_types(model, frozenset({"SignalWindow"}))
+
+
+def test_every_rule_is_of_an_operator_and_consistent() -> None:
+    rules = type_rules()
+    assert set(rules) <= set(shipped_operator_table().calls)
+    for key, rule in rules.items():
+        assert all(len(row) == len(rule.slots) for row in rule.accepts + rule.later), key
+        assert all(row[0] != "=" for row in rule.accepts), key
+
+
+@pytest.mark.parametrize(("axes", "taken"), [([1, 2], True), ([1, -2, 3, -1, 2], False), ([1, -3, 1], True)])
+def test_axes_of_a_mean(axes: list[int], taken: bool) -> None:
+    model = model_of(
+        "MEAN",
+        [
+            {"shape": (1, 4, 4, 2), "type": "float32"},
+            {"shape": (len(axes),), "type": "int32", "data": struct.pack(f"<{len(axes)}i", *axes)},
+        ],
+        [{"shape": (1, 2), "type": "float32"}],
+    )
+    if taken:
+        check_types(model)
+        return
+    with pytest.raises(ModelError, match="reduces 3 of the 4 dimensions"):
+        check_types(model)
+    check_types(model, revision="another")
+
+
+def test_intermediate_tensors() -> None:
+    io: dict[str, Any] = {"type": "float32"}
+    check_types(model_of("ABS", [io], [io], intermediates=[{"shape": (0,), "type": "int8"}]))
+    with pytest.raises(ModelError, match=r"intermediate tensor 2 'im0' of shape \[1\]"):
+        check_types(model_of("ABS", [io], [io], intermediates=[{"shape": (1,), "type": "int8"}]))
+
+
+def lstm(**changes: dict[str, Any] | None) -> Model:
+    inputs: list[dict[str, Any] | None] = [None] * 24
+    inputs[0] = {"shape": (1, 2, 3), "scale": 0.5}
+    for place in range(1, 9):
+        inputs[place] = {"shape": (4, 3 if place < 5 else 4), "data": "random", "scale": 0.5}
+    for place in range(12, 16):
+        inputs[place] = {"shape": (4,), "type": "int32", "data": "random", "scale": 0.25}
+    inputs[18] = {"variable": True, "scale": 0.5}
+    inputs[19] = {"type": "int16", "variable": True, "scale": 2.0**-11}
+    for place, values in changes.items():
+        inputs[int(place[1:])] = values
+    return model_of("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [{"shape": (1, 2, 4), "scale": 0.5}])
+
+
+def test_lstm_variants() -> None:
+    check_types(lstm())
+    with pytest.raises(ModelError, match="peephole tensor"):
+        check_types(lstm(i9={"shape": (4,), "type": "int16", "data": "random", "scale": 0.5}))
+    with pytest.raises(ModelError, match="projection tensor"):
+        check_types(lstm(i16={"shape": (4, 4), "data": "random", "scale": 0.5}))
+    with pytest.raises(ModelError, match="lacks its input 1"):
+        check_types(lstm(i1=None))
+    with pytest.raises(ModelError, match="variable tensor as its input 19"):
+        check_types(lstm(i19={"type": "int16", "scale": 2.0**-11}))
+    with pytest.raises(ModelError, match="no int8 for tensor"):
+        check_types(lstm(i0={"shape": (1, 2, 3), "type": "float32"}))
+
+
+def test_softmax_scale() -> None:
+    def softmax(scale: float, zero_point: int, kind: str = "int8") -> Model:
+        out = {"type": kind, "scale": scale, "zero_point": zero_point}
+        return model_of("SOFTMAX", [{"scale": 0.5}], [out])
+
+    check_types(softmax(1 / 256, -128))
+    check_types(softmax(1 / 65536, -32768, "int16"))
+    with pytest.raises(ModelError, match=r"needs the scale 0\.00390625"):
+        check_types(softmax(1 / 255, -128))
+    with pytest.raises(ModelError, match="zero point -128"):
+        check_types(softmax(1 / 256, 0))
+
+
+def test_concatenation_scales() -> None:
+    def joined(second: float) -> Model:
+        return model_of(
+            "CONCATENATION",
+            [{"scale": 0.5}, {"scale": second}],
+            [{"shape": (1, 8), "scale": 0.5}],
+            options={"axis": 1},
+        )
+
+    check_types(joined(0.5))
+    with pytest.raises(ModelError, match="the same scale and zero point on tensor 1 'in1'"):
+        check_types(joined(0.25))
+
+
+def test_stock_models(shared_model: Any) -> None:
+    check_types(load_model(shared_model))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smallest arena: which apps are made to measure and prove it, and what must not pass for a proof."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.records import as_bytes, begin, self_test, with_end
+from tests.unit.codegen.test_app_spec import app as app_spec
+from tests.unit.codegen.test_app_spec import model as model_spec
+from tests.unit.device.console.test_gather import Script
+from tflm_zephyr.boards.board import Board, load_board
+from tflm_zephyr.cli.report import size as report
+from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render
+from tflm_zephyr.errors import BoardError, DeviceError
+from tflm_zephyr.validation.arena_sizing import MeasuredSizes, emulator_for, measure_app, measuring_app, room_for
+
+M3, M33, NRF = (load_board(name) for name in ("mps2/an385", "mps2/an521/cpu0", "nrf9160dk/nrf9160/ns"))
+
+
+def spec(*arenas: int) -> AppSpec:
+    names = ("sine", "cosine")[: len(arenas)]
+    models = [
+        model_spec(name, arena=ArenaSpec(size, "estimated", "")) for name, size in zip(names, arenas, strict=True)
+    ]
+    return replace(app_spec(*models), custom_sources=("../my_op.cc",))
+
+
+@dataclass
+class Device:
+    """Behaves as an app would whose models need `needs` bytes, by what its sources say."""
+
+    needs: dict[str, int]
+    stacks: bool = True
+    tight_fails: bool = False
+    built: list[tuple[Path, str]] = field(default_factory=list)
+
+    def build(self, app: Path, board: Board) -> Path:
+        self.built.append((app, board.name))
+        return app
+
+    def link(self, board: Board, app: Path) -> Script:
+        lines: list[str] = []
+        sizes = {}
+        for name in self.needs:
+            text = (app / "src" / "models" / f"{name}.cpp").read_text()
+            found = re.search(r"kGeneratedArenaSize = (\d+);", text)
+            assert found is not None
+            sizes[name] = int(found[1])
+        for name, size in sizes.items():
+            if size >= self.needs[name]:
+                told = self_test(model=name, status="fail" if self.tight_fails and size == self.needs[name] else "pass")
+                if (app / "src" / "measure.cpp").is_file() and self.stacks:
+                    assert "CONFIG_INIT_STACKS=y" in (app / "prj.conf").read_text()
+                    told = with_end([*told[:-1], "TFLM:stacks main=8192 main_used=1000 isr=2048 isr_used=200"])
+                lines += told
+            else:
+                lines += with_end([begin(name), "TFLM:error code=4 at=init"], "fail")
+        if (app / "src" / "measure.cpp").is_file():
+            for name, need in self.needs.items():
+                lines.append(
+                    f"TFLM:measured model={name} result=ok arena={need} allocates={need} floor={need // 32 * 16} "
+                    "head=32 tail=740 odd=0 tries=31"
+                )
+        return Script(as_bytes(lines))
+
+
+def sized(device: Device, app: Path, *arenas: int, board: Board = M3, emulated: Board = M3) -> MeasuredSizes:
+    return measure_app(spec(*arenas), board, emulated, app, build=device.build, link=device.link, timeout_s=0.5)
+
+
+def test_measured_then_proven_both_ways(tmp_path: Path) -> None:
+    device = Device({"sine": 1104, "cosine": 2208})
+    found = sized(device, tmp_path / "app", 1200, 2400)
+    folder = tmp_path / "app" / "build" / "size" / "mps2_an385"
+    assert [path for path, _ in device.built] == [folder / "measure", folder / "prove", folder / "prove"]
+    sine, cosine = found.models
+    assert (sine.arena.arena_bytes, sine.arena.floor_bytes, sine.estimate_bytes) == (1104, 544, 1200)
+    assert (cosine.arena.arena_bytes, cosine.arena.model) == (2208, "cosine")
+    assert all("AllocateTensors failed" in size.refusal for size in found.models)
+    assert found.stack.used_bytes == 1000
+    assert (found.target.core, found.target.kernels) == ("cortex-m3", "reference")
+    source = (folder / "prove" / "src" / "models" / "sine.cpp").read_text()
+    assert "kGeneratedArenaSize = 1088;" in source and "if (kArenaSize < 544)" in source
+    assert "CONFIG_MAIN_STACK_SIZE=1280" in (folder / "prove" / "prj.conf").read_text()
+    assert "src/measure.cpp" not in (folder / "prove" / "CMakeLists.txt").read_text()
+    said = "\n".join(report.table([found]))
+    assert "sine: arena 1104 (head 32, tail 740; the app had 1200)" in said
+    assert "passes in 1104; with 16 less: AllocateTensors failed" in said
+    assert report.sizes_json([found], spec(1, 1))["boards"][0]["models"][1]["less"]["bytes"] == 2192
+
+
+def test_a_board_without_qemu_is_measured_on_one_with_its_core(tmp_path: Path) -> None:
+    device = Device({"sine": 1104})
+    found = sized(device, tmp_path / "app", 1200, board=NRF, emulated=M33)
+    assert {board for _, board in device.built} == {"mps2/an521/cpu0"}
+    assert found.target.core == "cortex-m33"
+    assert found.models[0].arena.board == "mps2/an521/cpu0"
+    assert "measured on mps2/an521/cpu0" in report.table([found])[0]
+
+
+@pytest.mark.parametrize(
+    ("device", "tells"),
+    [
+        (Device({"sine": 1104}, tight_fails=True), "sine failed in the arena that was measured"),
+        (Device({"sine": 1104}, stacks=False), "does not tell how much of its stacks was used"),
+    ],
+)
+def test_what_is_no_proof(tmp_path: Path, device: Device, tells: str) -> None:
+    with pytest.raises(DeviceError, match=tells):
+        sized(device, tmp_path / "app", 1200)
+
+
+def test_a_smaller_arena_that_runs_too_is_an_error(tmp_path: Path) -> None:
+    device = Device({"sine": 1104})
+    real: Callable[[Board, Path], Script] = device.link
+
+    def link(board: Board, app: Path) -> Script:
+        if app.name == "prove":
+            device.needs["sine"] = 1000
+        return real(board, app)
+
+    device.link = link  # type: ignore[method-assign]
+    with pytest.raises(DeviceError, match="sine also runs in 1088 bytes, 16 less than the smallest"):
+        sized(device, tmp_path / "app", 1200)
+
+
+def test_emulators_by_core() -> None:
+    known = [NRF, M3, M33]
+    assert emulator_for(M3, known) is M3
+    assert emulator_for(NRF, known) is M33
+    with pytest.raises(BoardError, match="QEMU has its core, cortex-m7"):
+        emulator_for(Board("a/b", core="cortex-m7"), known)
+    with pytest.raises(BoardError, match="its core is not known"):
+        emulator_for(Board("a/b"), known)
+
+
+def test_the_measuring_app_has_room_and_the_users_sources(tmp_path: Path) -> None:
+    app, folder = tmp_path / "app", tmp_path / "app" / "build" / "size" / "x" / "measure"
+    made = measuring_app(spec(1000, 200_000), M3, app, folder)
+    assert [item.arena.bytes for item in made.models] == [66528, 400_000]
+    assert made.boards == (M3,)
+    assert made.custom_sources == ("../../../../../my_op.cc",)
+    assert (made.measure, made.main_stack_bytes) == (True, 8192)
+    files = render(made)
+    assert {"src/measure.cpp", "src/measure.hpp"} <= set(files)
+    assert b"models::cosine::UseArena(0), 400000," in files["src/main.cpp"]
+
+
+def test_room_is_what_the_board_has() -> None:
+    small = replace(M3, ram_kib=256)
+    assert [m.arena.bytes for m in room_for(spec(1000, 90_000), small).models] == [66528, 98_304]
+    with pytest.raises(BoardError, match="too little RAM to measure these models"):
+        room_for(spec(1000, 190_000), small)
+
+
+def test_other_apps_have_nothing_of_it() -> None:
+    files = render(spec(1000))
+    assert not any("measure" in path for path in files)
+    assert not any(b"UseArena" in data or b"measure.hpp" in data for data in files.values())
+    assert b"INIT_STACKS" not in files["prj.conf"]

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of the main subgraph's operators in which the fewest bytes are alive at once.
+
+TFLM runs operators in the file's order (MicroInterpreterGraph::InvokeSubgraph, micro_interpreter_graph.cc, revision
+8d404de7). Where branches leave a choice, the file can have another one. What reads a tensor stays behind what writes
+it, and what has an effect beside its outputs (resource variables, variable tensors, called subgraphs, operators that
+nobody knows) stays in its own order.
+
+An operator that all others come before or after cuts the graph; between cuts the orders are independent. What a set of
+operators leaves alive does not depend on the order within the set, so that in each section one order of each set has
+to be kept, from small sets to large ones. Of too many sets the best are kept, and the order may not be the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr.arena.schedule_costs import Costs
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.model import Model, analyse, in_operator_order
+
+_EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
+_CONTROL_EDGES = "model_control_dependencies"  # metadata that names operators by index
+_SETS = 20_000  # to look at in a section, so many for each number of operators, but
+_LEAST_WIDTH, _MOST_WIDTH = 2, 2_000
+
+
+@dataclass(frozen=True)
+class Order:
+    """Operators of the main subgraph by their index in the file, and the most bytes alive at once.
+
+    `model_bytes`: the same with the file's order.
+    """
+
+    operators: tuple[int, ...]
+    peak_bytes: int
+    model_bytes: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is another order than the file's."""
+        return list(self.operators) != sorted(self.operators)
+
+
+def best_order(
+    model: Model, library: KernelLibrary, *, overlap: bool = False, preallocated: Collection[int] = ()
+) -> Order:
+    """The order that needs fewest bytes at once, as far as found; the file's where none of them needs fewer.
+
+    Bytes of tensors and scratch buffers. overlap: an output shares with an input that dies with its operator what the
+    kernels of `library` allow. ModelError as for `analyse`.
+    """
+    before = _dependencies(model, library)
+    return _best_order(model, library, before, overlap, preallocated)
+
+
+def _best_order(
+    model: Model,
+    library: KernelLibrary,
+    before: Sequence[Collection[int]],
+    overlap: bool,
+    preallocated: Collection[int],
+) -> Order:
+    sections = _sections(before)
+    costs = Costs(analyse(model, library.scratch, preallocated=preallocated), library, overlap)
+    peaks = [max(costs.in_file_order[k] for k in section) for section in sections]
+    orders: list[Sequence[int]] = list(sections)
+    whole = max(peaks, default=0)
+    floor = 0 if _CONTROL_EDGES not in model.metadata else whole
+    # The section that needs most first: what needs less than that one needs at best is well as it is.
+    for at in sorted(range(len(sections)), key=lambda k: -peaks[k]):
+        if peaks[at] <= floor:
+            break
+        found = _Section(sections[at], costs, before).search(peaks[at])
+        if found is not None:
+            peaks[at], orders[at] = found
+        floor = max(floor, peaks[at])
+    return Order(tuple(operator for section in orders for operator in section), max(peaks, default=0), whole)
+
+
+def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None) -> Model:
+    """The model with its main subgraph's operators in that order; itself for None.
+
+    PlanError as in_operator_order, and for an operator that would run before one that it depends on.
+    """
+    if order is None:
+        return model
+    before, done = _dependencies(model, library), set[int]()
+    for operator in order:
+        for other in sorted(before[operator] - done) if 0 <= operator < len(before) else ():
+            one, two = (model.main.operators[k].label for k in (operator, other))
+            what = f"{one} would run before {two}, which it depends on"
+            raise PlanError(what, where=model.where, hint="Keep the model's order, or plan the model again")
+        done.add(operator)
+    return in_operator_order(model, order)
+
+
+def better_order(
+    model: Model, library: KernelLibrary, *, overlap: bool = False, preallocated: Collection[int] = ()
+) -> tuple[Model, Order] | None:
+    """The model with the best order, and that order; None where its own is as good, or the file has no other."""
+    before = _dependencies(model, library)
+    if all(len(section) == 1 for section in _sections(before)):
+        return None
+    order = _best_order(model, library, before, overlap, preallocated)
+    try:
+        return (in_operator_order(model, order.operators), order) if order.differs else None
+    except PlanError:
+        return None
+
+
+def _dependencies(model: Model, library: KernelLibrary) -> list[set[int]]:
+    """By operator, those that have to run before it, directly."""
+    tensors = model.main.tensors
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    before: list[set[int]] = []
+    effect = -1
+    for operator in model.main.operators:
+        needs = {writer[i] for i in operator.inputs if i in writer}
+        changed = [*operator.outputs, *(i for i in operator.inputs if i >= 0 and tensors[i].is_variable)]
+        for i in changed:
+            needs.update(readers.get(i, ()), [writer[i]] if i in writer else ())
+        if operator.key in _EFFECTS or operator.subgraphs or not library.knows(operator.key):
+            needs.update([effect] if effect >= 0 else ())
+            effect = operator.index
+        for i in operator.inputs:
+            readers.setdefault(i, []).append(operator.index)
+        for i in changed:
+            writer[i], readers[i] = operator.index, []
+        before.append(needs - {operator.index})
+    return before
+
+
+def _sections(before: Sequence[Collection[int]]) -> list[range]:
+    """The file's order in pieces: operators that all others come before or after, and what lies between those."""
+    total = len(before)
+    first_after = [total] * total
+    for operator, others in enumerate(before):
+        for other in others:
+            first_after[other] = min(first_after[other], operator)
+    reaches = [-1] * (total + 1)  # of those before an operator, the furthest that one has to wait for
+    for k in range(total):
+        reaches[k + 1] = max(reaches[k], first_after[k])
+    starts = [total] * (total + 1)  # of those behind an operator, the nearest last one that one waits for
+    for k in range(total - 1, -1, -1):
+        starts[k] = min(starts[k + 1], max(before[k], default=-1))
+    found: list[range] = []
+    begin = 0
+    for k in range(total):
+        if reaches[k] <= k <= starts[k + 1]:
+            found += [piece for piece in (range(begin, k), range(k, k + 1)) if piece]
+            begin = k + 1
+    return [*found, range(begin, total)] if begin < total else found
+
+
+class _State:
+    """Operators that have run, as bits; bytes alive then, the most so far, and what can run next."""
+
+    __slots__ = ("alive", "done", "last", "parent", "peak", "ready")
+
+    def __init__(
+        self, done: int, alive: int, peak: int, ready: tuple[int, ...], parent: _State | None, last: int
+    ) -> None:
+        self.done, self.alive, self.peak, self.ready, self.parent, self.last = done, alive, peak, ready, parent, last
+
+
+class _Section:
+    """One section of the file's order, searched for a better one."""
+
+    def __init__(self, section: range, costs: Costs, before: Sequence[Collection[int]]) -> None:
+        self.section, self.costs, begin = section, costs, section.start
+        self.needs = {k: sum(1 << (other - begin) for other in before[k] if other >= begin) for k in section}
+        self.after: dict[int, list[int]] = {k: [] for k in section}
+        for k in section:
+            for other in before[k]:
+                if other >= begin:
+                    self.after[other].append(k)
+        tensors = {i for k in section for i in (*costs.reads[k], *costs.writes[k])}
+        # By tensor, the operators here that use it, as bits; 0 where it is needed later on.
+        self.users = {
+            i: 0
+            if i in costs.kept or costs.users[i][-1] >= section.stop
+            else sum(1 << (k - begin) for k in costs.users[i] if k >= begin)
+            for i in tensors
+        }
+        self.makers: Mapping[int, int] = self._makers()
+
+    def _makers(self) -> dict[int, int]:
+        """By tensor that is made here, the operators here that write it, as bits."""
+        begin = self.section.start
+        found: dict[int, int] = {}
+        older = {i for i in self.users if self.costs.users[i][0] < begin}
+        for k in self.section:
+            for i in self.costs.writes[k]:
+                if i not in older:
+                    found[i] = found.get(i, 0) | 1 << (k - begin)
+        return found
+
+    def search(self, limit: int) -> tuple[int, list[int]] | None:
+        """The least peak below `limit` that was found, and its order; None when there is none."""
+        width = max(_LEAST_WIDTH, min(_MOST_WIDTH, _SETS // len(self.section)))
+        ready = tuple(k for k in self.section if not self.needs[k])
+        states = [_State(0, self.costs.alive[self.section.start], 0, ready, None, -1)]
+        for _ in self.section:
+            following: dict[int, _State] = {}
+            for state in states:
+                for after in self._next(state):
+                    known = following.get(after.done)
+                    if after.peak < limit and (known is None or after.peak < known.peak):
+                        following[after.done] = after
+            states = sorted(following.values(), key=lambda state: (state.peak, state.alive, state.done))[:width]
+            if not states:
+                return None
+        order: list[int] = []
+        best: _State | None = states[0]
+        while best is not None and best.parent is not None:
+            order.append(best.last)
+            best = best.parent
+        return states[0].peak, order[::-1]
+
+    def _next(self, state: _State) -> list[_State]:
+        """A state for each operator that can run; for one alone that takes nothing and can as well run at once."""
+        found = []
+        for operator in state.ready:
+            after = self._run(state, operator)
+            if after.alive <= state.alive and after.peak == state.peak:
+                return [after]
+            found.append(after)
+        return found
+
+    def _run(self, state: _State, operator: int) -> _State:
+        costs, begin = self.costs, self.section.start
+        done = state.done | 1 << (operator - begin)
+        new = sum(costs.bytes[i] for i in costs.writes[operator] if not self.makers.get(i, -1) & state.done)
+        dying = {
+            i
+            for i in (*costs.reads[operator], *costs.writes[operator])
+            if self.users[i] and self.users[i] & done == self.users[i]
+        }
+        cost = state.alive + new + costs.extra[operator] - costs.saved(operator, dying)
+        alive = state.alive + new - sum(costs.bytes[i] for i in dying)
+        ready = tuple(k for k in state.ready if k != operator)
+        ready += tuple(k for k in self.after[operator] if self.needs[k] & done == self.needs[k])
+        return _State(done, alive, max(state.peak, cost), tuple(sorted(ready)), state, operator)

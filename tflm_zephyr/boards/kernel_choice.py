@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernel libraries an app carries, and for which cores: by what was asked for and the boards. Pure.
+
+CMSIS-NN is for Cortex-M, and for models that give it work: its kernels take 4 KB of flash and more above the
+reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr
+configures it, the app carries both libraries, and its Kconfig (CPU_CORTEX_M) decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr.boards.board import Board
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.kernels import CORES, Core, KernelLibrary
+from tflm_zephyr.kernels import kernel_library as get_kernels
+
+AUTO, REFERENCE, CMSIS_NN = "auto", "reference", "cmsis_nn"
+ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
+
+
+LEAST_WORK = 1000
+"""Multiply-accumulates that CMSIS-NN must have to do for "auto" to take it: about 1.5 ms of the reference kernels' time
+at 64 MHz (person_detect has 7.2 million and takes them 700 million instructions on a Cortex-M3)."""
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """`names` of the libraries, sorted: one, or both when the build decides. `notes` are remarks for the user."""
+
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The library's name, or "auto" when the build decides."""
+        return self.names[0] if len(self.names) == 1 else AUTO
+
+
+def choose(
+    asked: str, boards: Sequence[Board], available: Collection[str], *, work: int = LEAST_WORK, wrong: str = ""
+) -> KernelChoice:
+    """The libraries for `boards`. `asked` is "auto" or a library's name, `available` what the workspace has.
+
+    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.work). `wrong`: what it
+    would compute wrongly (kernels.variants), "" for nothing.
+
+    Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, in a workspace without it, or with `wrong`.
+    """
+    if asked == REFERENCE:
+        return KernelChoice((REFERENCE,))
+    if asked == CMSIS_NN:
+        for board in boards:
+            if board.cortex_m is False:
+                raise AppError(
+                    f"CMSIS-NN is for Cortex-M, and this board's core is none ({board.core or board.arch})",
+                    where=board.name,
+                    hint="Use --kernels auto, which takes the reference kernels there",
+                )
+        if CMSIS_NN not in available:
+            raise AppError("the workspace has no cmsis-nn module", where="--kernels cmsis_nn", hint=ALLOW_CMSIS_NN)
+        if wrong:
+            raise AppError(wrong, where="--kernels cmsis_nn", hint="Use --kernels reference")
+        return KernelChoice((CMSIS_NN,))
+    names = {name for board in boards for name in libraries_of(board)}
+    if CMSIS_NN in names and wrong:
+        return KernelChoice((REFERENCE,), (f"reference kernels: {wrong}",))
+    if CMSIS_NN in names and work < LEAST_WORK:
+        what = f"just {work} multiply-accumulates" if work else "nothing"
+        return KernelChoice((REFERENCE,), (f"reference kernels: CMSIS-NN would have {what} to compute",))
+    if CMSIS_NN in names and CMSIS_NN not in available:
+        return KernelChoice(
+            (REFERENCE,), (f"reference kernels, as the workspace has no cmsis-nn module. {ALLOW_CMSIS_NN}",)
+        )
+    return KernelChoice(tuple(sorted(names)))
+
+
+def libraries_of(board: Board) -> tuple[str, ...]:
+    """What "auto" may give for `board`, sorted."""
+    if board.cortex_m is None:
+        return (CMSIS_NN, REFERENCE)
+    return (CMSIS_NN,) if board.cortex_m else (REFERENCE,)
+
+
+def kernel_libraries(
+    names: Sequence[str], boards: Sequence[Board], *, transpose_conv: bool, revision: str
+) -> tuple[KernelLibrary, ...]:
+    """The libraries `names` for each kind of core among `boards` that may get them; no two alike.
+
+    For a board whose core is not known, for every kind that it may be. `transpose_conv`, `revision`: see
+    kernels.get.
+    """
+    found: dict[tuple[str, Core], None] = {}
+    for name in names:
+        for board in boards:
+            if name in libraries_of(board) or len(names) == 1:
+                for core in _cores(board) if name == CMSIS_NN else (Core(),):
+                    found.setdefault((name, core))
+    order = sorted(found, key=lambda item: (item[0], item[1].dsp, item[1].mve))
+    return tuple(
+        get_kernels(name, dsp=core.dsp, mve=core.mve, transpose_conv=transpose_conv, revision=revision)
+        for name, core in order
+    )
+
+
+def _cores(board: Board) -> tuple[Core, ...]:
+    known = CORES.get(board.core)
+    return (known,) if known is not None else tuple(dict.fromkeys(CORES.values()))

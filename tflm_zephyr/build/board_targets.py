@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board target against a workspace's Zephyr: whether there is such a one, and its architecture."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+
+from tflm_zephyr import process
+from tflm_zephyr.boards import Board
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.errors import BoardError
+
+_LISTING = "scripts/list_boards.py"  # what Zephyr's own CMake asks, and `west boards`
+_FIELDS = re.compile(r"SOCS;(?P<socs>.*?);QUALIFIERS;(?P<qualifiers>.*)")
+_PATIENCE_S = 60
+
+
+def in_workspace(board: Board, workspace: Workspace) -> Board:
+    """`board`, with its architecture and memory where boards/ does not describe it.
+
+    Raises BoardError when Zephyr has no such board, or none with these qualifiers.
+    """
+    if board.known:
+        return board
+    if not workspace.knows_board(board.name):
+        raise BoardError(
+            f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
+            where=board.name,
+            hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
+        )
+    name, slash, qualifiers = re.sub(r"@[^/]*", "", board.name).partition("/")
+    targets = _targets(name, workspace)
+    if targets and f"{name}{slash}{qualifiers}" not in targets:
+        raise BoardError(
+            f"Zephyr {workspace.zephyr_version} has no such target of the board {name}",
+            where=board.name,
+            hint=f"It has {', '.join(target for target in targets if target != name)}",
+        )
+    told = workspace.board_facts(board.name)
+    return replace(board, arch=told.arch, flash_kib=told.flash_kib, ram_kib=told.ram_kib)
+
+
+def _targets(name: str, workspace: Workspace) -> tuple[str, ...]:
+    """The targets of the board `name`, its name alone where it has one SoC; empty where Zephyr does not tell."""
+    script = workspace.zephyr_base / _LISTING
+    if not script.is_file():
+        return ()
+    roots = [str(root) for root in workspace.board_roots]
+    argv = [sys.executable, str(script), "--board", name, "--cmakeformat", "{SOCS};{QUALIFIERS}"]
+    for kind in ("arch", "soc", "board"):
+        argv += [part for root in roots for part in (f"--{kind}-root", root)]
+    try:
+        done = process.run(argv, timeout_s=_PATIENCE_S)
+    except (OSError, TimeoutError):
+        return ()
+    found = _FIELDS.search(done.output) if done.returncode == 0 else None
+    if found is None:
+        return ()
+    targets = [f"{name}/{qualifiers}" for qualifiers in found["qualifiers"].split(";") if qualifiers]
+    alone = [name] if targets and len(found["socs"].split(";")) == 1 else []
+    return (*alone, *targets)

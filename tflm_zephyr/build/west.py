@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""west build and west flash: pure argv builders, and the one place that runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from tflm_zephyr import process
+from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions
+from tflm_zephyr.build.toolchain import Toolchain, check_suits
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.codegen import AppManifest
+from tflm_zephyr.errors import BuildError
+
+LOG_NAME = "west_build.log"
+_TABLE_NAME = "memory_regions.txt"
+_CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
+_DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
+_HINTS = {
+    "overflow": "`tflm-zephyr fit --app APP/app.yaml` says what would help",
+    "python": "Install Zephyr's Python packages: `west packages pip --install`",
+}
+
+# Zephyr uses ccache where it is installed. Paths hashed relative to the build folder, and that folder left out,
+# let apps in different folders share objects (ccache manual, "Compiling in different directories").
+_CCACHE_SHARING = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "true"}
+
+FORCED = ("-DTFLM_APP_OTHER_REVISIONS=ON",)
+"""For an app's cmake/tflm.cmake: what --force says to it."""
+
+Pristine = Literal["auto", "always", "never"]
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One `west build`: `app` for `board` in `build_dir`, with further CMake arguments ("-DX=Y")."""
+
+    app: Path
+    board: str
+    build_dir: Path
+    pristine: Pristine = "auto"
+    cmake_args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FlashRequest:
+    """One `west flash` of what is in `build_dir`, with `runner`, through probe `dev_id` (a serial number)."""
+
+    build_dir: Path
+    runner: str = ""
+    dev_id: str = ""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a build gave. `footprint` is the linker's table; empty when only an older build's is known."""
+
+    elf: Path
+    build_dir: Path
+    board: str
+    log: Path
+    memory_regions: tuple[MemoryRegion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What an app was generated for: Zephyr's version, TFLM's and CMSIS-NN's commits; "" where that does not matter.
+
+    `overlap` has the commits, by name, of the kernels whose order of reads and writes its plan relies on.
+    """
+
+    zephyr_version: str
+    tflm_revision: str
+    overlap: Mapping[str, str] = field(default_factory=dict)
+    cmsis_nn_revision: str = ""
+
+
+def build_argv(request: BuildRequest, toolchain: Toolchain, *, configured: bool = False) -> tuple[str, ...]:
+    """The west command; paths as they are in `request`.
+
+    `configured` leaves the CMake arguments out: CMake has them already, and west runs it again for any.
+    """
+    cmake_args = () if configured else (*toolchain.cmake_args, *request.cmake_args)
+    return (
+        *_west("build"),
+        *("-p", request.pristine, "-b", request.board, "-d", str(request.build_dir), str(request.app)),
+        *(("--", *cmake_args) if cmake_args else ()),
+    )
+
+
+def flash_argv(request: FlashRequest) -> tuple[str, ...]:
+    """The west command."""
+    return (
+        *_west("flash"),
+        *("-d", str(request.build_dir)),
+        *(("--runner", request.runner) if request.runner else ()),
+        *(("--dev-id", request.dev_id) if request.dev_id else ()),
+    )
+
+
+def build_env(workspace: Workspace, toolchain: Toolchain, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a west command: the user's, Zephyr's base, the toolchain's and ccache's variables."""
+    base = dict(os.environ if environ is None else environ)
+    return {**_CCACHE_SHARING, **base, "ZEPHYR_BASE": str(workspace.zephyr_base), **toolchain.env}
+
+
+def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, on_line: OnLine | None = None) -> Build:
+    """Build; the log stays in the build folder. Raises BuildError with its first error and its path."""
+    check_suits(toolchain, request.board)
+    if not (request.app / "CMakeLists.txt").is_file():
+        raise BuildError("no CMakeLists.txt there", where=str(request.app), hint="Name the app's folder")
+    request = replace(request, app=request.app.absolute(), build_dir=request.build_dir.absolute())
+    cache = _cmake_cache(request.build_dir)
+    if request.pristine == "auto" and _other_toolchain(cache, toolchain):
+        request, cache = replace(request, pristine="always"), {}
+    log = request.build_dir / LOG_NAME
+    argv = build_argv(request, toolchain, configured=_configured(cache, request, toolchain))
+    lines = _run(argv, workspace, toolchain, log, on_line, request.board)
+    elf = _elf(request)
+    if elf is None:
+        raise BuildError("west build ended well and left no zephyr.elf", where=str(log), hint="See the log")
+    return Build(elf, request.build_dir, request.board, log, _footprint(request.build_dir, elf, lines))
+
+
+def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, on_line: OnLine | None = None) -> None:
+    """Flash. Raises BuildError with the first error of west or of the runner it starts."""
+    if not (request.build_dir / "zephyr").is_dir():
+        raise BuildError("nothing is built there", where=str(request.build_dir), hint="Build the app first")
+    request = replace(request, build_dir=request.build_dir.absolute())
+    log = request.build_dir / "west_flash.log"
+    _run(flash_argv(request), workspace, toolchain, log, on_line, "west flash")
+
+
+def recorded(manifest: AppManifest, kernels: str) -> Recorded:
+    """What the app of `manifest` was generated for and a build with the library `kernels` relies on."""
+    with_cmsis_nn = kernels == "cmsis_nn"
+    return Recorded(
+        manifest.zephyr_version,
+        manifest.tflm_revision,
+        manifest.overlap,
+        manifest.cmsis_nn_revision if with_cmsis_nn else "",
+    )
+
+
+def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = False) -> tuple[str, ...]:
+    """Compare what the app was generated for with what the workspace has.
+
+    Returns one line for each difference when `force`, else raises BuildError that names both sides. A
+    revision that git cannot tell is no difference.
+    """
+    pairs = (
+        ("Zephyr", recorded.zephyr_version, workspace.zephyr_version),
+        ("TFLM", recorded.tflm_revision, workspace.tflm_revision),
+        ("CMSIS-NN", recorded.cmsis_nn_revision, workspace.cmsis_nn_revision),
+    )
+    differences = tuple(
+        f"the app was generated for {what} {wanted} and the workspace has {there}"
+        for what, wanted, there in pairs
+        if wanted and there and not _same(wanted, there)
+    )
+    there = {"TFLM": workspace.tflm_revision, "CMSIS-NN": workspace.cmsis_nn_revision}
+    wrong = [
+        f"{name} {wanted[:12]}, but the workspace has {there[name][:12]}"
+        for name, wanted in sorted(recorded.overlap.items())
+        if there.get(name, "") not in ("", wanted)
+    ]
+    hint = "Generate the app again in this workspace, run `west update`, or build with --force"
+    if wrong:
+        differences += (f"its outputs overlap inputs as the kernels allow of {' and of '.join(wrong)}",)
+        hint = "Generate the app again in this workspace, or with --overlap off (overlap: off), or build with --force"
+    if differences and not force:
+        raise BuildError("; ".join(differences), where=str(workspace.topdir), hint=hint)
+    return differences
+
+
+def linked_regions(build_dir: Path, elf: Path) -> tuple[MemoryRegion, ...]:
+    """The linker's table that build() kept in `build_dir`; empty when there is none or `elf` is younger."""
+    kept = build_dir / _TABLE_NAME
+    try:
+        if kept.stat().st_mtime < elf.stat().st_mtime:
+            return ()
+        rows = [line.split() for line in kept.read_text(encoding="utf-8").splitlines()]
+        return tuple(MemoryRegion(name, int(used), int(size)) for name, used, size in rows)
+    except (OSError, ValueError):
+        return ()
+
+
+def _west(command: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "west", command)
+
+
+def _same(wanted: str, there: str) -> bool:
+    """Equal, or an abbreviated commit (7 digits at least) and its whole."""
+    short = min(len(wanted), len(there))
+    abbreviated = short >= 7 and wanted[:short] == there[:short] and "." not in wanted
+    return wanted == there or abbreviated
+
+
+def _run(
+    argv: Sequence[str],
+    workspace: Workspace,
+    toolchain: Toolchain,
+    log: Path,
+    on_line: OnLine | None,
+    where: str,
+) -> list[str]:
+    """Run west at the workspace's top, so that any working directory will do; write `log` even on failure."""
+    lines: list[str] = []
+
+    def hear(line: str) -> None:
+        lines.append(line)
+        if on_line is not None:
+            on_line(line)
+
+    try:
+        env = build_env(workspace, toolchain)
+        done = process.run(argv, cwd=workspace.topdir, env=env, on_line=hear)
+    finally:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if done.returncode != 0:
+        error = first_error(lines) or FirstError("other", f"west ended with exit code {done.returncode}")
+        place = error.where or where
+        hint = f"{_HINTS[error.kind]}; the log" if error.kind in _HINTS else "The log"
+        raise BuildError(error.text, where=place, hint=f"{hint} is {log}")
+    return lines
+
+
+def _cmake_cache(build_dir: Path) -> dict[str, str]:
+    """The build folder's CMake variables; none when it was not configured to the end."""
+    if not (build_dir / "build.ninja").is_file():
+        return {}
+    try:
+        text = (build_dir / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    return dict(_CACHE_LINE.findall(text))
+
+
+def _other_toolchain(cache: Mapping[str, str], toolchain: Toolchain) -> bool:
+    """Whether the folder was configured for another toolchain, which CMake would silently keep."""
+    wanted = {**toolchain.env, "ZEPHYR_TOOLCHAIN_VARIANT": toolchain.variant}
+    return any(cache.get(name, value) != value for name, value in wanted.items())
+
+
+def _configured(cache: Mapping[str, str], request: BuildRequest, toolchain: Toolchain) -> bool:
+    """Whether CMake was run for this very request before."""
+    wanted = {"BOARD": request.board, "APPLICATION_SOURCE_DIR": str(request.app)}
+    for arg in (*toolchain.cmake_args, *request.cmake_args):
+        found = _DEFINE.fullmatch(arg)
+        if found is None:
+            return False
+        wanted[found[1]] = found[2]
+    return request.pristine != "always" and all(cache.get(name) == value for name, value in wanted.items())
+
+
+def _elf(request: BuildRequest) -> Path | None:
+    """zephyr.elf in the build folder, or in the app's own subfolder when sysbuild is on."""
+    places = (request.build_dir, request.build_dir / request.app.name)
+    return next((elf for folder in places if (elf := folder / "zephyr" / "zephyr.elf").is_file()), None)
+
+
+def _footprint(build_dir: Path, elf: Path, lines: Sequence[str]) -> tuple[MemoryRegion, ...]:
+    """The linker's table; that of the last link when ninja had nothing to link this time."""
+    regions = memory_regions(lines)
+    if not regions:
+        return linked_regions(build_dir, elf)
+    text = "".join(f"{r.name} {r.used_bytes} {r.size_bytes}\n" for r in regions)
+    (build_dir / _TABLE_NAME).write_text(text, encoding="utf-8")
+    return regions

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the flags of `generate` and `fit`, an app file and a workspace say: config, boards, TFLM."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr.boards import Board, load_board
+from tflm_zephyr.build import in_workspace
+from tflm_zephyr.codegen import AppConfig, ModelConfig, app_file
+from tflm_zephyr.errors import AppError
+
+if TYPE_CHECKING:
+    from tflm_zephyr.build import Workspace
+    from tflm_zephyr.codegen import Tflm
+
+
+def config_of(args: argparse.Namespace) -> AppConfig:
+    """The config of the app file or of the models named, with what other flags say. Paths are absolute."""
+    if args.app is not None:
+        if args.model:
+            raise AppError("models come from the app file", where=str(args.app), hint="Give MODEL or --app, not both")
+        config = app_file.load_app_file(args.app)
+    else:
+        if not args.model:
+            hint = "Name a .tflite file, or an app file with --app"
+            raise AppError("no model", where=args.tflm_command, hint=hint)
+        config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
+    given = {
+        name: getattr(args, name, None)
+        for name in ("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link")
+    }
+    given["boards"] = tuple(args.board) if args.board else None
+    per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "overlap", "order", "runs")}
+    inputs = getattr(args, "inputs", None)
+    per_model["inputs"] = _absolute(inputs) if inputs else None
+    own = getattr(args, "plan_file", None)
+    per_model["plan_file"] = _absolute(own) if own else None
+    models = tuple(replace(model, **_set(per_model)) for model in config.models)
+    return replace(config, models=models, **_set(given))
+
+
+def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
+    """The boards that are named, with what the workspace knows of those not described here."""
+    boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
+    return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
+
+
+def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:
+    """TFLM of the workspace that is named or around, read for the kernels in question; without one, the shipped."""
+    from tflm_zephyr.boards import AUTO, REFERENCE, choose
+    from tflm_zephyr.codegen import tflm_of
+
+    if workspace is None:
+        return tflm_of(None)
+    there = ("reference",) if workspace.cmsis_nn_dir is None else ("cmsis_nn", "reference")
+    names = choose(config.kernels, boards, there).names
+    if config.kernels == AUTO:  # a model may have too little work for CMSIS-NN
+        names = tuple(sorted({*names, REFERENCE}))
+    return tflm_of(
+        workspace.tflm_dir,
+        workspace.tflm_revision,
+        names,
+        workspace.cmsis_nn_dir,
+        workspace.cmsis_nn_revision,
+        workspace.zephyr,
+    )
+
+
+def compiler_for(app: Path) -> str:
+    """What compiles on this machine, to be known where something of the app was measured; "" elsewhere."""
+    from tflm_zephyr.build import compiler_here
+    from tflm_zephyr.codegen import NAME
+
+    return compiler_here() if (app / NAME).is_file() else ""
+
+
+def _absolute(path: Path) -> Path:
+    """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
+    return path.parent.resolve() / path.name
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

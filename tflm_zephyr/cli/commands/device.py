@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`build`, `flash` and `run`: an app through west onto a board or into QEMU, and its results back."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tflm_zephyr.boards import Board, load_board
+from tflm_zephyr.build import Workspace, detect_toolchain, find_workspace, in_workspace, west
+from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.report import text
+from tflm_zephyr.codegen import AppManifest, load_manifest
+from tflm_zephyr.device.console import RunResult, gather_results
+from tflm_zephyr.device.transport import Link, QemuLink, SerialLink, choose_port, find_ports
+from tflm_zephyr.errors import AppError, BoardError, BuildError, DeviceError
+
+
+def do_build(args: argparse.Namespace, say: Say) -> Done:
+    """`build`: west build, checked against what the app was generated for; then whose kernels are in it."""
+    from tflm_zephyr.cli.report import kernels as kernel_report
+    from tflm_zephyr.footprint import linked_kernels
+
+    manifest = load_manifest(args.app)
+    board = _board(args, manifest)
+    workspace = find_workspace(args.workspace, app=args.app)
+    board = in_workspace(board, workspace)
+    kernels = _kernels(manifest, board)
+    workspace.require(board.name, kernels, board.arch)
+    differences = west.check_revisions(west.recorded(manifest, kernels), workspace, force=args.force)
+    for difference in differences:
+        say(f"warning: {difference}")
+    toolchain = detect_toolchain(arch=board.arch)
+    say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
+    defines = (*(west.FORCED if differences else ()), *(f"-D{define}" for define in args.defines))
+    pristine: west.Pristine = "always" if args.pristine else "auto"
+    app = _recording_app(args, board, workspace) if args.record else args.app
+    request = west.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
+    built = west.build(request, workspace, toolchain, on_line=say if args.verbose else None)
+    lines, plain = [text.built(built)], text.built_json(built)
+    try:
+        linked = linked_kernels(built.elf)
+        lines += kernel_report.short(linked)
+        plain["kernels"] = kernel_report.kernels_json(linked)
+    except BuildError as err:  # a linker's map of another kind; the app is built all the same
+        say(f"note: whose kernels were linked is not known: {err}")
+    return Done("\n".join(lines), plain)
+
+
+def _recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
+    """Written beside the app's builds, from its app file."""
+    from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
+    from tflm_zephyr.codegen import app_file, generate, write_recording_app
+
+    config = app_file.load_app_file(args.app / app_file.NAME)
+    boards = boards_of(config, workspace)
+    tflm = tflm_for(config, boards, workspace)
+    return write_recording_app(generate(config, args.app, tflm, boards=boards, keep_golden=True).spec, board, args.app)
+
+
+def do_flash(args: argparse.Namespace, say: Say) -> Done:
+    """`flash`: west flash."""
+    manifest = load_manifest(args.app)
+    board = _board(args, manifest)
+    _flash(args, board, say)
+    return Done(f"Flashed {manifest.name} onto {board.name}.", {"app": manifest.name, "board": board.name})
+
+
+def do_run(args: argparse.Namespace, say: Say) -> Done:
+    """`run`: the app's self-test in QEMU, on a board, or with TFLM on this host."""
+    if args.data is not None and args.target != "host":
+        raise AppError("--data runs on this host", where=str(args.data), hint="Add --target host")
+    if args.target == "host":
+        from tflm_zephyr.cli.commands.host import run_host
+
+        return run_host(args, say)
+    manifest = load_manifest(args.app)
+    board, link, action = _route(args, manifest, say)
+    results = gather_results(
+        link,
+        models=len(manifest.models),
+        timeout_s=args.timeout,
+        silence_s=args.timeout,
+        action=action,
+        on_line=say if args.verbose else None,
+    )
+    for result in results:
+        _check(result, manifest, board)
+    failed = any(result.status == "fail" for result in results)
+    return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
+
+
+def _route(args: argparse.Namespace, manifest: AppManifest, say: Say) -> tuple[Board, Link, Callable[[], None] | None]:
+    """The board, the link to it, and what to do once the link is open."""
+    serial = args.target == "serial" or args.port is not None or args.flash
+    if args.target == "qemu" and serial:
+        raise AppError("--port and --flash are for boards, not QEMU", where="run", hint="Leave --target qemu out")
+    names = (args.board,) if args.board else manifest.boards
+    boards = [load_board(name) for name in names]
+    if not serial:
+        board = next((board for board in boards if board.qemu is not None), None)
+        if board is None or board.qemu is None:
+            raise BoardError(
+                "QEMU emulates none of these boards as far as boards/ says",
+                where=", ".join(names),
+                hint="Use --port for a real board, or --target host",
+            )
+        elf = _build_dir(args, board) / "zephyr" / "zephyr.elf"
+        return board, QemuLink(board.qemu, elf, icount=not args.no_icount), None
+    board = next((board for board in boards if board.qemu is None), boards[0])
+    url = args.port or choose_port(find_ports(), usb_vid=board.serial.usb_vid).device
+    link = SerialLink(url, args.baudrate or board.serial.baudrate)
+    return board, link, (lambda: _flash(args, board, say)) if args.flash else None
+
+
+def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:
+    workspace = find_workspace(args.workspace, app=args.app)
+    request = west.FlashRequest(
+        _build_dir(args, board), getattr(args, "runner", None) or "", getattr(args, "dev_id", None) or ""
+    )
+    toolchain = detect_toolchain(arch=in_workspace(board, workspace).arch)
+    west.flash(request, workspace, toolchain, on_line=say if args.verbose else None)
+
+
+def _kernels(manifest: AppManifest, board: Board) -> str:
+    """The kernel library that a build for `board` surely needs; its CMake checks for what only that can tell."""
+    if manifest.kernels != "auto":
+        return manifest.kernels
+    return "cmsis_nn" if board.cortex_m else "reference"
+
+
+def _board(args: argparse.Namespace, manifest: AppManifest) -> Board:
+    name = args.board or manifest.boards[0]
+    return load_board(name)
+
+
+def _build_dir(args: argparse.Namespace, board: Board) -> Path:
+    app: Path = args.app
+    if getattr(args, "record", False):
+        from tflm_zephyr.codegen import folder_of
+
+        return args.build_dir or folder_of(app, board) / "build"
+    return args.build_dir or app / "build" / board.file_stem
+
+
+def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:
+    """Refuse results of another app, model or board than was asked for."""
+    if result.app != manifest.name or result.model not in manifest.models:
+        raise DeviceError(
+            f"app {result.app} with model {result.model} answered, not {manifest.name}",
+            where=result.link,
+            hint="Build and flash this app",
+        )
+    wanted = manifest.models[result.model]
+    if not wanted.startswith(result.sha256):
+        raise DeviceError(
+            f"the device runs model {result.model} with SHA-256 {result.sha256}, the app has {wanted[:16]}",
+            where=result.link,
+            hint="Build and flash the app again",
+        )
+    asked, answered = (re.sub(r"@[^/]*", "", name) for name in (board.name, result.board))
+    if answered != asked and not answered.startswith(f"{asked}/"):  # a name alone stands for its one target
+        raise DeviceError(
+            f"the app there was built for {result.board}, not {board.name}",
+            where=result.link,
+            hint="Build and flash it for this board, or name the other with --board",
+        )

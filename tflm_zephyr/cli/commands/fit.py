@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fit`: whether an app fits its boards, before it is generated or built, and what would help where it does not."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflm_zephyr.boards import Board, known_boards, load_board
+from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
+from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.report import fit as report
+from tflm_zephyr.codegen import AppConfig, identifier
+from tflm_zephyr.footprint import CLOSE, NO, BoardFit, Runs, Verdict, own_buffer, remedies, verdict
+from tflm_zephyr.host import golden_outputs
+
+if TYPE_CHECKING:
+    from tflm_zephyr.build import Workspace
+    from tflm_zephyr.codegen import Generated
+
+
+def do_fit(args: argparse.Namespace, say: Say) -> Done:
+    """`fit`: writes nothing, builds nothing, runs nothing. Exit code 1 when the app does not fit every board."""
+    from tflm_zephyr.build import find_workspace_if_any
+
+    config = config_of(args)
+    folder = Path() if args.app is None else args.app.parent
+    config = replace(config, name=config.name or identifier(config.models[0].label))
+    workspace = find_workspace_if_any(args.workspace, app=folder)
+    made = _made(config, folder, boards_of(config, workspace), workspace)
+    fits = board_fits(config, folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
+    fails = any(fit.verdict.fits == NO for fit in fits)
+    return Done(report.table(fits, made.notes), report.fits_json(fits), 1 if fails else 0)
+
+
+def board_fits(
+    config: AppConfig,
+    folder: Path,
+    made: Generated,
+    workspace: Workspace | None,
+    runs: Runs,
+) -> tuple[BoardFit, ...]:
+    """The verdict for each board of the app, with remedies where it is not a plain yes.
+
+    runs: the self-test runs of each model. A remedy may ask for fewer, but brings none that are not there.
+    """
+    told = {board.name: board for board in made.spec.boards}
+
+    def evaluate(then: AppConfig, board: Board) -> Verdict:
+        others = {**told, board.name: board}
+        boards = tuple(others.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
+        return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
+
+    found = []
+    for board in made.spec.boards:
+        first = verdict(made.spec, board, runs)
+        if first.fits not in (NO, CLOSE):
+            found.append(BoardFit(first))
+            continue
+        others = [load_board(name) for name in known_boards()]
+        ram_lacks = first.ram is not None and first.ram.fits in (NO, CLOSE)
+        flash_lacks = first.flash is not None and first.flash.fits in (NO, CLOSE)
+        owned = [own_buffer(item.config.label, item.head) for item in made.prepared] if ram_lacks else []
+        found.append(
+            BoardFit(
+                first,
+                remedies(first, config, board, others, evaluate),
+                tuple(own for own in owned if own is not None and own.saved_bytes),
+                board.flash_note if flash_lacks else "",
+            )
+        )
+    return tuple(found)
+
+
+def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:
+    """The app without golden runs, which need an engine to run the model."""
+    from tflm_zephyr.codegen import generate
+
+    tflm = tflm_for(config, boards, workspace)
+    return generate(config, folder, tflm, boards=boards, golden=False, compiler=compiler_for(folder))
+
+
+def _sure(made: Generated) -> tuple[bool, ...]:
+    """Whether `generate` will find an engine that runs each model; there may be none for custom operators."""
+    return tuple(
+        bool(golden_outputs.installed())
+        and not any(operator.custom_code for subgraph in item.model.subgraphs for operator in subgraph.operators)
+        for item in made.prepared
+    )

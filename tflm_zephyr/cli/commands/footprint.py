@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`footprint`: a built app's flash and RAM by part."""
+
+from __future__ import annotations
+
+import argparse
+
+from tflm_zephyr.boards import stem_of
+from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.report import footprint as report
+from tflm_zephyr.codegen import load_manifest
+
+
+def do_footprint(args: argparse.Namespace, say: Say) -> Done:
+    """`footprint`: the ELF file of a build, and what changed since another. With a build folder, any Zephyr app's."""
+    from tflm_zephyr.cli.report import kernels as kernel_report
+    from tflm_zephyr.footprint import BY_MAP, find_elf, linked_kernels, load_footprint
+
+    folder = args.build_dir
+    if folder is None:
+        folder = args.app / "build" / stem_of(args.board or load_manifest(args.app).boards[0])
+    app = args.app.absolute().name
+    elf = find_elf(folder, app)
+    new, kernels = load_footprint(elf), linked_kernels(elf)
+    shown, plain = kernel_report.table(kernels), {"kernels": kernel_report.kernels_json(kernels)}
+    if args.against is None:
+        return Done("\n".join([report.footprint(new), *shown]), {**report.footprint_json(new), **plain})
+    old = load_footprint(find_elf(args.against, app))
+    if new.source != old.source:
+        say("One of the two has no linker map: both by their ELF files' symbols.")
+        new, old = (
+            load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
+        )
+    return Done(
+        "\n".join([report.footprint(new, old), "", *shown]).rstrip(), {**report.footprint_json(new, old), **plain}
+    )

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`generate`: write an app, or with --check tell whether it is stale."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
+from tflm_zephyr.cli.commands.fit import board_fits
+from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.report import fit as report_fit
+from tflm_zephyr.cli.report import text
+from tflm_zephyr.codegen import AppConfig, AppSpec, app_file, app_folder, identifier, render, render_workflow
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.files import check_new, write_new
+from tflm_zephyr.footprint import Runs
+
+
+def do_generate(args: argparse.Namespace, say: Say) -> Done:
+    """`generate`: write an app, or with --check compare it."""
+    from tflm_zephyr.build import find_workspace_if_any
+    from tflm_zephyr.codegen import generate
+
+    config, app = _config_and_folder(args)
+    workspace = find_workspace_if_any(args.workspace, app=app)
+    boards = boards_of(config, workspace)
+    made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
+    files = render(made.spec)
+    files[app_file.NAME] = _app_file(args, config, app)
+    files.update(made.golden_files)
+    files = dict(sorted(files.items()))
+    workflow = _workflow_path(made.spec, app) if args.ci else None
+    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
+    if args.check:
+        app_folder.load_manifest(app)
+        change = app_folder.compare_files(app, files)
+        if workflow is not None:
+            change = app_folder.compare_one(change, workflow, steps)
+        return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
+    if workflow is not None:
+        check_new(workflow, steps, force=args.force)
+    change = app_folder.write_files(app, files, made.manifest, force=args.force)
+    if workflow is not None:
+        write_new(workflow, steps, force=args.force)
+    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    return Done(
+        text.generated(app, made, change, workflow, report_fit.lines(fits)),
+        {
+            **text.change_json(app, change),
+            **text.app_json(made),
+            "fit": report_fit.fits_json(fits),
+            "workflow": workflow and str(workflow),
+        },
+    )
+
+
+def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
+    """The app's config from flags or app file, and its folder."""
+    if args.app is None and not args.model and args.output is not None and (args.output / app_file.NAME).is_file():
+        args.app = args.output / app_file.NAME
+    config, folder = config_of(args), args.output
+    if folder is None and args.app is not None and (args.app.parent / app_folder.MANIFEST).is_file():
+        folder = args.app.parent
+    if folder is None:
+        where = "generate" if args.app is None else str(args.app)
+        raise AppError("no folder for the app", where=where, hint="Name one with -o APP")
+    return replace(config, name=config.name or identifier(folder.resolve().name)), folder
+
+
+def _workflow_path(spec: AppSpec, app: Path) -> Path:
+    """At the top of the git checkout that the app is in, or else in the app itself."""
+    top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
+    return top / ".github" / "workflows" / f"{spec.name}.yml"
+
+
+def _folder_in(workflow: Path, app: Path) -> str:
+    """The app's folder in the repository of `workflow`."""
+    return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
+
+
+def _app_file(args: argparse.Namespace, config: AppConfig, app: Path) -> bytes:
+    """The app file beside the app; one there that says the same stays as it is, comments and all."""
+    path = app / app_file.NAME
+    if args.app is not None and args.app.resolve() == path.resolve() and app_file.load_app_file(path) == config:
+        return path.read_bytes()
+    return app_file.dump_app_file(config, app)

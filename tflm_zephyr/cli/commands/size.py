@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`size`: measures an app's smallest arenas and main stack in QEMU, proves them, and generates the app with them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tflm_zephyr.boards import Board, known_boards, load_board
+from tflm_zephyr.build import Workspace, compiler_here, detect_toolchain, find_workspace, west
+from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
+from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.report import size as report
+from tflm_zephyr.codegen import (
+    NAME,
+    app_file,
+    app_folder,
+    dump_measurements,
+    load_manifest,
+    load_measurements,
+    render,
+    target_of,
+)
+from tflm_zephyr.device.transport import QemuLink
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.files import write_atomically
+from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
+
+
+def do_size(args: argparse.Namespace, say: Say) -> Done:
+    """`size`: every board of the app, or those named; boards that would be measured alike only once."""
+    from tflm_zephyr.codegen import generate
+
+    app: Path = args.app
+    load_manifest(app)
+    config = app_file.load_app_file(app / app_file.NAME)
+    if config.shared_arena:
+        what = "the arena is shared by all models; only a model's own is measured"
+        raise AppError(
+            what, where=str(app / app_file.NAME), hint="Measure with shared_arena: false; its estimate stays"
+        )
+    workspace = find_workspace(args.workspace, app=app)
+    boards = boards_of(config, workspace)
+    tflm = tflm_for(config, boards, workspace)
+    spec = generate(config, app, tflm, boards=boards, keep_golden=True, measured=False).spec
+    asked = tuple(load_board(name) for name in dict.fromkeys(args.board)) if args.board else boards
+    for board in asked:
+        if board.name not in config.boards:
+            raise AppError(f"the app is not for {board.name}", where=str(app / app_file.NAME), hint="Add it to boards")
+    compiler = compiler_here()
+    found: dict[object, MeasuredSizes] = {}
+    emulators = [load_board(name) for name in known_boards()]
+    for board in asked:
+        key = target_of(spec, board) or board.name
+        if key in found:
+            continue
+        emulated = emulator_for(board, emulators)
+        like = "" if emulated == board else f" for {board.name}, which has the same core"
+        say(f"Measuring on {emulated.name}{like}.")
+        found[key] = measure_app(
+            spec,
+            board,
+            emulated,
+            app,
+            build=_builder(workspace, say if args.verbose else None),
+            link=_link,
+            timeout_s=args.timeout,
+            keep_stack=config.main_stack_bytes is not None,
+            compiler=compiler,
+            on_line=say if args.verbose else None,
+        )
+    sizes = tuple(found.values())
+    measured = load_measurements(app).with_new(
+        [size.arena for item in sizes for size in item.models], [item.stack for item in sizes]
+    )
+    write_atomically(app / NAME, dump_measurements(measured))
+    made = generate(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
+    files = {**render(made.spec), **made.golden_files, app_file.NAME: (app / app_file.NAME).read_bytes()}
+    try:
+        app_folder.write_files(app, dict(sorted(files.items())), made.manifest)
+        note = f"Written to {app / NAME}, and to the app."
+    except AppError as err:
+        note = f"Written to {app / NAME}, not to the app: {err}"
+    return Done("\n".join([*report.table(sizes), *made.notes, note]), report.sizes_json(sizes, made.spec))
+
+
+def _link(board: Board, elf: Path) -> QemuLink:
+    assert board.qemu is not None  # as emulator_for gives it
+    return QemuLink(board.qemu, elf, icount=False)
+
+
+def _builder(workspace: Workspace, on_line: Say | None) -> BuildApp:
+    toolchain = detect_toolchain()
+
+    def run(app: Path, board: Board) -> Path:
+        request = west.BuildRequest(app, board.name, app / "build")
+        return west.build(request, workspace, toolchain, on_line=on_line).elf
+
+    return run

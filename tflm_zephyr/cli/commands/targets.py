@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the model runs that a command line asks for, and its .tflite file where the host needs it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tflm_zephyr.cli.commands.outcome import Say
+from tflm_zephyr.codegen import app_file, load_manifest
+from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
+from tflm_zephyr.errors import AppError, DeviceError
+from tflm_zephyr.model import Model, load_model
+
+
+def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
+    """One target for each --port or --dev-id, or the one of the other options. Raises AppError when there is none."""
+    ports, probes = _ports(args)
+    common = DeviceTarget(
+        app=args.app,
+        board=args.board or "",
+        build_dir=args.build_dir,
+        baudrate=args.baudrate,
+        recording=args.replay,
+        host_model=args.host,
+        model=args.model or "",
+        record=args.record,
+        force=args.force,
+        reply_timeout_s=args.reply_timeout,
+        run_timeout_s=args.timeout,
+    )
+    ways = [bool(args.app or ports), args.host is not None, args.replay is not None]
+    if sum(ways) != 1:
+        raise AppError(
+            "nothing says where the model is to run" if not any(ways) else "more than one thing says where to run",
+            where=args.tflm_command,
+            hint="Give just one of --app APP, --port URL, --host MODEL, --replay FILE (--port goes with --app)",
+        )
+    if args.host is not None and args.record is not None:
+        raise AppError("no bytes go over a link there", where="--host", hint="Leave --record out")
+    if len(ports) > 1 and args.record is not None:
+        raise AppError("records one port", where="--record", hint="Give one --port")
+    several = tuple(replace(common, port=port, usb_serial=probe) for port, probe in zip(ports, probes, strict=True))
+    return several or (common,)
+
+
+def _ports(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Ports, and for each the serial number that picks it, "" for none."""
+    ports, probes = args.port or [], args.dev_id or []
+    if not probes:
+        return ports, [""] * len(ports)
+    if "" in probes:
+        raise AppError("is empty", where="--dev-id", hint="Give the serial number that is printed on the board")
+    if ports not in ([], ["auto"]):
+        raise AppError("a port is named already", where="--dev-id", hint="Give --port auto, or no --port")
+    return ["auto"] * len(probes), probes
+
+
+def one_target(args: argparse.Namespace) -> DeviceTarget:
+    """The target where a command takes just one."""
+    found = targets(args)
+    if len(found) > 1:
+        raise AppError(f"{len(found)} ports were given, one is used here", where=args.tflm_command)
+    return found[0]
+
+
+@contextmanager
+def opened(target: DeviceTarget, args: argparse.Namespace, say: Say) -> Iterator[Session]:
+    """An open session on `target`; with --verbose its text is shown."""
+    with open_session(target, on_text=say if args.verbose else None) as session:
+        yield session
+
+
+def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
+    """The model as it was converted: --tflite, --host, or that of the app file beside the app.
+
+    Raises AppError when nothing names it, DeviceError when it is not the one that `hello` tells of.
+    """
+    path = args.tflite or args.host or (None if args.app is None else _app_model(args.app, args.model))
+    if path is None:
+        raise AppError("the .tflite file is needed here", where=args.tflm_command, hint="Name it with --tflite FILE")
+    model = load_model(path)
+    copied = args.app is not None and path.parent == args.app / "src" / "models"
+    if hello is not None and not copied and not hello.runs(model.sha256):
+        raise DeviceError(
+            f"runs a model with SHA-256 {hello.sha256[:16]}, {path.name} has {model.sha256[:16]}",
+            where=hello.link,
+            hint="Flash this model, or give that file",
+        )
+    return model
+
+
+def _app_model(app: Path, wanted: str) -> Path:
+    """The .tflite that the app's model was generated from: the one in the app, whose plan is its only difference."""
+    manifest = load_manifest(app)
+    names = sorted(manifest.models)
+    if wanted and wanted not in names:
+        raise AppError(f"has no model {wanted} but {', '.join(names)}", where=str(app))
+    if not wanted and len(names) > 1:
+        raise AppError(f"has the models {', '.join(names)}", where=str(app), hint="Choose one with --model")
+    config = app_file.load_app_file(app / app_file.NAME)
+    from tflm_zephyr.codegen import identifier
+
+    for entry in config.models:
+        if identifier(entry.label) == (wanted or names[0]):
+            return _present(entry.model, app, identifier(entry.label))
+    raise AppError("its app file does not name its model", where=str(app), hint="Generate the app again")
+
+
+def _present(model: Path, app: Path, ident: str) -> Path:
+    """The file that the app was generated from, or where that is gone the app's copy, which may carry a plan."""
+    return model if model.is_file() else app / "src" / "models" / f"{ident}.tflite"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parsers of the commands that drive a model on a device from this host."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tflm_zephyr.cli.options import Commands, add_command, count, natural, percentage, seconds, two_numbers
+
+# As in validation.inputs, which takes a second to import (a test compares them).
+FORMATS = ("npy", "npz", "image", "wav", "csv", "bin")
+RESAMPLINGS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
+
+
+def add_infer(commands: Commands) -> None:
+    """`infer`."""
+    parser = add_command(commands, "infer", "feed files to a model on a device, in QEMU or on this host")
+    parser.add_argument("input", nargs="+", metavar="INPUT", help=".npy, .npz, PNG, BMP, WAV, CSV; - reads stdin")
+    _model(parser)
+    _labels(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write .json, .csv or .npz as well")
+
+
+def add_verify(commands: Commands) -> None:
+    """`verify`."""
+    parser = add_command(commands, "verify", "compare a device with the reference on this host, byte for byte")
+    parser.add_argument("input", nargs="*", metavar="INPUT", help="as for infer")
+    _model(parser)
+    parser.add_argument("--random", type=natural, metavar="N", help="seeded random inputs (default: 10 without INPUT)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the first of them (default: 0)")
+    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
+    parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
+
+
+def add_evaluate(commands: Commands) -> None:
+    """`evaluate`."""
+    parser = add_command(commands, "evaluate", "run a labelled data set through a device, or through several at once")
+    parser.add_argument("data", type=Path, metavar="DATA", help=".npz (x, y), or a folder with a folder for each class")
+    _model(parser)
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
+    _labels(parser)
+    parser.add_argument(
+        "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
+    )
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
+
+
+def add_profile(commands: Commands) -> None:
+    """`profile`."""
+    parser = add_command(commands, "profile", "measure what each operator takes on a device")
+    parser.add_argument("input", nargs="?", metavar="INPUT", help="as for infer, its first sample (default: random)")
+    _model(parser)
+    parser.add_argument("--runs", type=count, default=10, metavar="N", help="default: 10")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the random input (default: 0)")
+    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the profile as JSON, a later baseline")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write Chrome trace JSON, which Perfetto opens")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="a profile to compare with")
+    parser.add_argument(
+        "--max-regression", type=percentage, metavar="P", help="exit 1 when an operator takes more than that (2%%)"
+    )
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    _target(parser)
+    _feed(parser)
+    parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
+
+
+def _labels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
+
+
+def _target(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("where the model runs")
+    group.add_argument("--app", type=Path, metavar="APP", help="a generated app with host_link: true, in QEMU")
+    group.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards")
+    group.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+    group.add_argument(
+        "--port",
+        action="append",
+        metavar="URL",
+        help="a board's serial port: /dev/ttyACM0, socket://host:port, rfc2217://..., auto",
+    )
+    group.add_argument(
+        "--dev-id", action="append", metavar="ID", help="a board on USB by its debug probe's serial number"
+    )
+    group.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
+    group.add_argument("--host", type=Path, metavar="MODEL", help="a .tflite, in TFLM on this host")
+    group.add_argument("--replay", type=Path, metavar="FILE", help="what --record wrote")
+    group.add_argument("--record", type=Path, metavar="FILE", help="write what goes over the link")
+    group.add_argument("--model", metavar="NAME", help="which of the app's models")
+    group.add_argument(
+        "--timeout", type=seconds, default=600.0, metavar="S", help="the longest that one run may take (default: 600)"
+    )
+    group.add_argument(
+        "--reply-timeout",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="silence after which a request that a device answers at once has failed (default: 10)",
+    )
+    group.add_argument("-v", "--verbose", action="store_true", help="show what the app prints")
+
+
+def _feed(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how inputs are read")
+    group.add_argument(
+        "--raw",
+        action="store_true",
+        help="numbers, pixels and sound samples are the tensors' elements, not real values",
+    )
+    group.add_argument("--format", choices=FORMATS, default="", help="default: what the content shows")
+    group.add_argument(
+        "--pixels", type=two_numbers, metavar="LOW,HIGH", help="the values of black and white (default: by the tensor)"
+    )
+    group.add_argument("--resample", choices=RESAMPLINGS, default="bilinear", help="for images (default: bilinear)")
+    group.add_argument(
+        "--frontend",
+        metavar="MODEL",
+        help="what makes features of windows of sound: a .tflite, on this host, or another of the app's models by name",
+    )
+    group.add_argument(
+        "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"
+    )
+    group.add_argument(
+        "--rate", type=count, metavar="HZ", help="the model's rate of sound: a WAV of another is refused"
+    )

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
+
+Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is wrong, 130 interrupted,
+143 ended by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from tflm_zephyr import __version__
+from tflm_zephyr.cli.commands.outcome import Done
+from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
+from tflm_zephyr.cli.device_options import add_infer as _infer
+from tflm_zephyr.cli.device_options import add_profile as _profile
+from tflm_zephyr.cli.device_options import add_verify as _verify
+from tflm_zephyr.cli.options import Commands as _Commands
+from tflm_zephyr.cli.options import add_command as _command
+from tflm_zephyr.cli.options import count as _count
+from tflm_zephyr.cli.options import seconds as _seconds
+from tflm_zephyr.cli.options import size as _size
+from tflm_zephyr.cli.plan_options import add_plan as _plan
+from tflm_zephyr.cli.plan_options import add_planning
+from tflm_zephyr.errors import ToolError
+
+DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
+_SIGNAL_EXIT = 128
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    parser = build_parser("tflm-zephyr")
+    return run(parser.parse_args(argv))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out a parsed command line."""
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    handler = _handler(args.tflm_command)
+    say = _quiet if args.json else _say
+    try:
+        done = handler(args, say)
+        print(json.dumps(_finite(done.json), indent=2) if args.json else done.text, flush=True)
+        return done.code
+    except ToolError as err:
+        if args.traceback:
+            raise
+        print(f"tflm-zephyr: error: {_one_line(str(err))}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tflm-zephyr: interrupted", file=sys.stderr)
+        return _SIGNAL_EXIT + signal.SIGINT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SIGNAL_EXIT + signal.SIGPIPE
+    except OSError as err:  # of the user's files: a name too long, a folder without permission, a full disk
+        if args.traceback or err.filename is None:
+            raise
+        print(f"tflm-zephyr: error: {_one_line(f'{err.filename}: {err.strerror}')}", file=sys.stderr)
+        return 1
+
+
+def _handler(command: str) -> Callable[[argparse.Namespace, Callable[[str], None]], Done]:
+    """The function that carries out `command`; nothing of the other commands is imported."""
+    name = {"flash": "device", "build": "device", "run": "device", "ports": "boards"}.get(command, command)
+    handler: Callable[[argparse.Namespace, Callable[[str], None]], Done]
+    handler = getattr(import_module(f"tflm_zephyr.cli.commands.{name}"), f"do_{command}")
+    return handler
+
+
+def build_parser(prog: str) -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(prog=prog, description=DESCRIPTION)
+    add_commands(parser)
+    return parser
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
+    parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
+    commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
+    for add in (
+        _generate,
+        _fit,
+        _plan,
+        _build,
+        _footprint,
+        _measure,
+        _flash,
+        _run,
+        _infer,
+        _verify,
+        _evaluate,
+        _profile,
+        _boards,
+        _ports,
+    ):
+        add(commands)
+
+
+def _generate(commands: _Commands) -> None:
+    parser = _command(commands, "generate", "write a ready-to-flash Zephyr app for a .tflite model")
+    _models(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("--name", help="the app's name (default: its folder's)")
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="FILE",
+        help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
+    )
+    parser.add_argument(
+        "--model-data",
+        choices=("binary", "array"),
+        help="the model's bytes: taken in by the assembler (binary, the default), or a C++ array",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
+    parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
+    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
+    _workspace(parser)
+
+
+def _fit(commands: _Commands) -> None:
+    parser = _command(commands, "fit", "tell whether an app will fit its boards, and what helps where it does not")
+    _models(parser)
+    _workspace(parser)
+
+
+def _models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="*", type=Path, metavar="MODEL", help=".tflite files")
+    parser.add_argument("--app", type=Path, metavar="FILE", help="an app file (YAML) instead of the flags")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="a board target; may be repeated (default: nrf9160dk/nrf9160/ns and mps2/an385)",
+    )
+    parser.add_argument(
+        "--kernels",
+        choices=("auto", "reference", "cmsis_nn"),
+        help="kernel library (default: auto, which is CMSIS-NN on Cortex-M where it has work, else TFLM's reference "
+        "kernels)",
+    )
+    parser.add_argument(
+        "--tflm",
+        choices=("selected", "module"),
+        help="compile just the TFLM sources that the models need "
+        "(default), or link Zephyr's whole tflite-micro library",
+    )
+    parser.add_argument(
+        "--plan",
+        choices=("packed", "online"),
+        help="who plans the arena: this tool (default), or TFLM when the app starts",
+    )
+    parser.add_argument(
+        "--planner",
+        choices=("tflm", "static"),
+        help="TFLM's memory planner (default), or a table of the plan instead of one: less flash, a smaller arena",
+    )
+    add_planning(parser)
+    parser.add_argument("--plan-file", type=Path, metavar="PLAN", help="your own plan, as `plan --json` prints one")
+    parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
+    parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
+    parser.add_argument(
+        "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
+    )
+    parser.add_argument(
+        "--host-link", action="store_true", default=None, help="answer a host over the serial port, not test itself"
+    )
+
+
+def _build(commands: _Commands) -> None:
+    parser = _command(commands, "build", "build a generated app with west")
+    _app_and_board(parser)
+    parser.add_argument("-p", "--pristine", action="store_true", help="from scratch")
+    parser.add_argument(
+        "-D",
+        dest="defines",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for CMake, as in -D CONFIG_INIT_STACKS=y; may be repeated",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
+    parser.add_argument("--record", action="store_true", help="an app that prints what TFLM allocates, to run --record")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="build with other Zephyr or TFLM revisions than the app was generated for",
+    )
+    _workspace(parser)
+
+
+def _footprint(commands: _Commands) -> None:
+    parser = _command(commands, "footprint", "show a built app's flash and RAM by part")
+    _app_and_board(parser)
+    parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
+
+
+def _measure(commands: _Commands) -> None:
+    parser = _command(commands, "size", "find the smallest arena of each model in QEMU, prove it, and use it")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="one of the app's boards; may be repeated (default: all)",
+    )
+    parser.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="of each run (default: 600)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west and the app print")
+    _workspace(parser)
+
+
+def _flash(commands: _Commands) -> None:
+    parser = _command(commands, "flash", "flash a built app onto a board with west")
+    _app_and_board(parser)
+    parser.add_argument("--runner", help="west's flash runner, as in nrfjprog, nrfutil, jlink")
+    parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, when several are there")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
+    _workspace(parser)
+
+
+def _run(commands: _Commands) -> None:
+    parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards (default: by --target)")
+    parser.add_argument(
+        "--target",
+        choices=("qemu", "serial", "host"),
+        help="default: serial with --port, QEMU where the board has it",
+    )
+    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="where the board's build is")
+    parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
+    parser.add_argument("--baudrate", type=_count, metavar="N", help="default: the board's, 115200")
+    parser.add_argument("--flash", action="store_true", help="flash the board first")
+    parser.add_argument(
+        "--record", action="store_true", help="run what build --record built, for the arena's tail by section"
+    )
+    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="S", help="default: 60")
+    parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed, with meaningless ticks")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="with --target host: a labelled .npz (x, y) to run whole, for the accuracy",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what the device prints")
+    _workspace(parser)
+
+
+def _boards(commands: _Commands) -> None:
+    _command(commands, "boards", "list the boards that are described")
+
+
+def _ports(commands: _Commands) -> None:
+    _command(commands, "ports", "list serial ports and whose they are")
+
+
+def _app_and_board(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="default: the app's first board")
+    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+
+
+def _workspace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-w",
+        "--workspace",
+        type=Path,
+        metavar="DIR",
+        help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
+    )
+
+
+def _one_line(text: str) -> str:
+    """`text` with escapes for what a terminal would act on: file and tensor names may hold anything."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _finite(value: object) -> object:
+    """`value` with null for what JSON has no number for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _quiet(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _on_sigterm(signum: int, frame: object) -> None:
+    raise SystemExit(_SIGNAL_EXIT + signum)  # so that every `with` on the way out lets go of what it holds

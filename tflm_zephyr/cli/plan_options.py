@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of `plan`, and those about a model's plan that other commands have as well."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tflm_zephyr.cli.options import Commands, add_command, size
+
+
+def add_plan(commands: Commands) -> None:
+    """`plan`."""
+    parser = add_command(commands, "plan", "plan a model's tensor arena, or pack a CSV of buffers")
+    parser.add_argument(
+        "model",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="a .tflite model, or several for one arena; or a CSV: id,lower,upper,size",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the planned .tflite (or CSV)")
+    parser.add_argument(
+        "--capacity",
+        type=size,
+        metavar="BYTES",
+        help="for a CSV: what it has to fit in; exit 1 when no packing within it is found",
+    )
+    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
+    parser.add_argument(
+        "--core", metavar="CORE", help="for cmsis_nn: as in cortex-m33 (default: what suits all without Helium)"
+    )
+    add_planning(parser)
+    parser.add_argument(
+        "--plan-file", type=Path, metavar="PLAN", help="check this plan instead: JSON, as --json prints it"
+    )
+    parser.add_argument("--arena", type=size, metavar="BYTES", help="what the plan of --plan-file has to fit in")
+    parser.add_argument(
+        "--preallocate",
+        action="append",
+        default=[],
+        metavar="TENSOR",
+        help="a tensor, by name or index, that a buffer of the app's own holds; may be repeated",
+    )
+    parser.add_argument("--map", action="store_true", help="draw the arena step by step")
+    parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
+    parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
+    parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")
+
+
+def add_planning(parser: argparse.ArgumentParser) -> None:
+    """How a plan may be made."""
+    parser.add_argument(
+        "--overlap",
+        choices=("auto", "off"),
+        help="outputs over input that has been read, where the kernels allow it (auto, the default), or never",
+    )
+    parser.add_argument(
+        "--order",
+        choices=("auto", "model"),
+        help="the operators' order with the smallest head (auto, the default), or the model's",
+    )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `boards` and `ports`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tflm_zephyr.boards import Board
+    from tflm_zephyr.device.transport import SerialPort
+
+
+def boards(found: Sequence[Board]) -> str:
+    """The table of `boards`."""
+    rows = [("board", "core", "flash KiB", "RAM KiB", "runs")]
+    rows += [(b.name, b.core, str(b.flash_kib), str(b.ram_kib), "QEMU" if b.qemu else "serial port") for b in found]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def board_json(board: Board) -> dict[str, Any]:
+    """A described board."""
+    return {key: value for key, value in asdict(board).items() if key != "files"}
+
+
+def ports(found: Sequence[SerialPort]) -> str:
+    """The table of `ports`."""
+    if not found:
+        return "No serial ports."
+    return "\n".join(
+        f"{p.device}  {p.description}{f'  serial number {p.serial_number}' if p.serial_number else ''}" for p in found
+    )

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line shows of verdicts before a build: a line for each board, and what helps where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tflm_zephyr.boards import CMSIS_NN, REFERENCE
+from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict
+
+_SAID = {YES: "fits", NO: "DOES NOT FIT", CLOSE: "too close to tell", UNKNOWN: "at least this much; more is not known"}
+
+_THEN = {
+    YES: "then it fits",
+    NO: "not enough",
+    CLOSE: "then it is too close to tell",
+    UNKNOWN: "then it may fit: how much more it takes is not known",
+}
+
+
+def line(verdict: Verdict) -> str:
+    """One board's verdict in one line."""
+    if verdict.flash is None or verdict.ram is None:
+        return f"{verdict.board}: no verdict: {verdict.reason}"
+    over = [
+        f"{use.over_bytes} bytes of {name} too few"
+        for name, use in (("flash", verdict.flash), ("RAM", verdict.ram))
+        if use.over_bytes
+    ]
+    said = _SAID[verdict.fits] + (f", {' and '.join(over)}" if over else "")
+    kernels = {CMSIS_NN: "CMSIS-NN", REFERENCE: "reference"}.get(verdict.library, verdict.library)
+    sizes = f"flash {_use(verdict.flash)}, RAM {_use(verdict.ram)}"
+    return f"{verdict.board}, {kernels} kernels: {sizes}: {said}"
+
+
+def lines(fits: Sequence[BoardFit]) -> list[str]:
+    """All boards' verdicts, each with its remarks, and with remedies where it does not fit."""
+    return [text for fit in fits for text in _board(fit)]
+
+
+def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
+    """After `fit`: remarks on the app, the verdicts, and below each what it is the sum of."""
+    found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
+    for fit in fits:
+        found += [*_board(fit), *_parts(fit.verdict)]
+    return "\n".join(found)
+
+
+def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:
+    """The verdicts for programs; bytes throughout."""
+    return [
+        {
+            "board": fit.verdict.board,
+            "kernels": fit.verdict.library,
+            "fits": fit.verdict.fits,
+            "reason": fit.verdict.reason,
+            **_uses(fit.verdict),
+            "parts": [asdict(part) for part in fit.verdict.parts],
+            "notes": [*fit.verdict.notes, *([fit.flash_note] if fit.flash_note else [])],
+            "remedies": [_remedy_json(remedy) for remedy in fit.remedies],
+            "own_buffers": [asdict(own) for own in fit.own_buffers],
+        }
+        for fit in fits
+    ]
+
+
+def _board(fit: BoardFit) -> list[str]:
+    verdict = fit.verdict
+    warning = "warning: " if verdict.fits in (NO, CLOSE) else ""
+    found = [f"  {warning}{line(verdict)}"]
+    found += [f"    {note}" for note in verdict.notes]
+    found += [f"    {_remedy(remedy)}" for remedy in fit.remedies]
+    found += [f"    {_own(own)}" for own in fit.own_buffers]
+    if fit.flash_note:
+        found.append(f"    {fit.flash_note}")
+    if verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):
+        found.append("    none of the above is enough: it takes a smaller model, or another board")
+    return found
+
+
+def _remedy(remedy: Remedy) -> str:
+    gains = ", ".join(
+        f"{gain:+} bytes of {name}"
+        for name, gain in (("flash", remedy.flash_gain_bytes), ("RAM", remedy.ram_gain_bytes))
+        if gain
+    )
+    end = _THEN[remedy.after.fits] + (" alone" if remedy.after.fits == NO and len(remedy.changes) == 1 else "")
+    return f"{remedy.what} ({remedy.option}): {gains}; {end}"
+
+
+def _own(own: OwnBuffer) -> str:
+    return (
+        f"{own.model}: without {own.name} ({own.size_bytes} bytes) the arena would be {own.saved_bytes} bytes smaller, "
+        "which helps only where the app has that buffer anyway"
+    )
+
+
+def _parts(verdict: Verdict) -> list[str]:
+    rows = [(part.name, part.flash_bytes, part.ram_bytes) for part in verdict.parts]
+    width = max((len(name) for name, *_ in rows), default=0)
+    head = [f"    {'':{width}}  {'flash':>8} {'RAM':>8}"] if rows else []
+    return head + [f"    {name:{width}}  {flash or '-':>8} {ram or '-':>8}" for name, flash, ram in rows]
+
+
+def _use(use: RegionEstimate) -> str:
+    used, there = use.used_bytes / 1024, use.available_bytes / 1024
+    return f"{used:.1f} of {there:.1f} KiB ({_bound(use)})"
+
+
+def _bound(use: RegionEstimate) -> str:
+    if use.above_bytes is None:
+        return f"-{_kib(use.below_bytes)} or any more"
+    if use.above_bytes == use.below_bytes:
+        return f"+-{_kib(use.above_bytes)}"
+    return f"+{_kib(use.above_bytes)} -{_kib(use.below_bytes)}"
+
+
+def _kib(size: int) -> str:
+    """A bound in KiB, in so many digits that it is not 0."""
+    return f"{size / 1024:.1f}" if size >= 102 else f"{size / 1024:.2f}"
+
+
+def _uses(verdict: Verdict) -> dict[str, Any]:
+    return {
+        name: None if use is None else asdict(use) for name, use in (("flash", verdict.flash), ("ram", verdict.ram))
+    }
+
+
+def _remedy_json(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "what": remedy.what,
+        "option": remedy.option,
+        "flash_gain_bytes": remedy.flash_gain_bytes,
+        "ram_gain_bytes": remedy.ram_gain_bytes,
+        "suffices": remedy.suffices,
+        "fits": remedy.after.fits,
+        **_uses(remedy.after),
+    }

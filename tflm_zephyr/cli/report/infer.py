@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model answered: for people, and as JSON, CSV or .npz."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr.device.session import Hello, TensorInfo
+from tflm_zephyr.tensors import raw_elements, real_values
+from tflm_zephyr.validation import Answer, choices, shown_values
+
+if TYPE_CHECKING:
+    import numpy
+
+_SHOWN_CHOICES = 3
+_SHOWN_VALUES = 16
+FORMATS = ("json", "csv", "npz")
+
+
+def effort(hello: Hello, ticks: int) -> str:
+    """Ticks as what they count: instructions where they repeat exactly, else ticks of the counter."""
+    if hello.deterministic and hello.instructions_per_tick is not None:
+        return f"{ticks * hello.instructions_per_tick:,} instructions"
+    return f"{ticks:,} ticks at {hello.hz:,} Hz"
+
+
+def who(hello: Hello) -> dict[str, Any]:
+    """What ran, as JSON values."""
+    return {
+        "model": hello.model,
+        "sha256": hello.sha256,
+        "board": hello.board,
+        "where": hello.where,
+        "kernels": hello.kernels,
+    }
+
+
+def ticks_of(hello: Hello) -> dict[str, Any]:
+    """What a tick is, as JSON values."""
+    return {
+        "tick_hz": hello.hz,
+        "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
+    }
+
+
+def target_line(hello: Hello) -> str:
+    """Which model answers where."""
+    kernels = f", {hello.kernels} kernels" if hello.kernels else ""
+    return f"{hello.model} on {hello.board or hello.where} ({hello.link}{kernels})"
+
+
+def text(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> str:
+    """A line for each sample and output."""
+    lines = [target_line(hello)]
+    for answer in answers:
+        lines += _lines(hello, answer, labels, raw=raw)
+    return "\n".join(lines)
+
+
+def _lines(hello: Hello, answer: Answer, labels: Sequence[str], *, raw: bool) -> list[str]:
+    took = "" if answer.ticks is None else f", {effort(hello, answer.ticks)}"
+    lines = [f"  note: {answer.name}: {note}" for note in answer.notes]
+    if labels:
+        best, *others = choices(answer, hello.outputs[0], labels)[:_SHOWN_CHOICES]
+        rest = ", ".join(f"{other.label} {other.value:.4g}" for other in others)
+        lines.append(f"  {answer.name}: {best.label} {best.value:.4g}{f' ({rest})' if rest else ''}{took}")
+    else:
+        lines.append(f"  {answer.name}: {_values(hello.outputs[0], answer.outputs[0], raw=raw)}{took}")
+    for output, data in zip(hello.outputs[1:], answer.outputs[1:], strict=True):
+        lines.append(f"    {output.name}: {_values(output, data, raw=raw)}")
+    return lines
+
+
+def _values(output: TensorInfo, data: bytes, *, raw: bool) -> str:
+    values = shown_values(output, data, raw=raw)
+    more = len(values) - _SHOWN_VALUES
+    return " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES]) + (f" ... and {more} more" if more > 0 else "")
+
+
+def plain(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
+    """The answers as JSON values."""
+    return {
+        **who(hello),
+        **ticks_of(hello),
+        "answers": [_plain(hello, answer, labels, raw=raw) for answer in answers],
+    }
+
+
+def _plain(hello: Hello, answer: Answer, labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
+    outputs = [
+        {"name": output.name, "shape": list(output.shape), "values": shown_values(output, data, raw=raw)}
+        for output, data in zip(hello.outputs, answer.outputs, strict=True)
+    ]
+    found: dict[str, Any] = {"sample": answer.name, "outputs": outputs, "ticks": answer.ticks}
+    if labels:
+        best = choices(answer, hello.outputs[0], labels)[0]
+        found |= {"class": best.index, "label": best.label}
+    return {**found, "notes": list(answer.notes)}
+
+
+def as_bytes(kind: str, hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> bytes:
+    """A file of `kind`, one of FORMATS."""
+    if kind == "json":
+        return f"{json.dumps(plain(hello, answers, labels, raw=raw), indent=1)}\n".encode()
+    return _csv(hello, answers, labels, raw=raw) if kind == "csv" else _npz(hello, answers, labels)
+
+
+def _csv(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> bytes:
+    """Columns: sample, label where there are labels, ticks, then every value of every output."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names: list[str] = []
+    for number, output in enumerate(hello.outputs):
+        count = prod(output.shape)
+        names += labels if number == 0 and labels else [f"{output.name}[{k}]" for k in range(count)]
+    writer.writerow(["sample", *(["label"] if labels else []), "ticks", *names])
+    for answer in answers:
+        row: list[object] = [answer.name]
+        if labels:
+            row.append(choices(answer, hello.outputs[0], labels)[0].label)
+        row.append("" if answer.ticks is None else answer.ticks)
+        for output, data in zip(hello.outputs, answer.outputs, strict=True):
+            row += shown_values(output, data, raw=raw)
+        writer.writerow(row)
+    return out.getvalue().encode()
+
+
+def _npz(hello: Hello, answers: Sequence[Answer], labels: Sequence[str]) -> bytes:
+    """Arrays y0, y1, ... of real values and q0, q1, ... of elements, one row a sample; samples, ticks, labels."""
+    import numpy
+
+    arrays: dict[str, numpy.ndarray] = {"samples": numpy.array([answer.name for answer in answers])}
+    for number, output in enumerate(hello.outputs):
+        rows = [answer.outputs[number] for answer in answers]
+        shape = (len(rows), *output.shape)
+        arrays[f"q{number}"] = numpy.stack([raw_elements(output, row) for row in rows]).reshape(shape)
+        arrays[f"y{number}"] = numpy.stack([real_values(output, row) for row in rows]).reshape(shape)
+    if all(answer.ticks is not None for answer in answers):
+        arrays["ticks"] = numpy.array([answer.ticks for answer in answers], dtype=numpy.int64)
+    if labels:
+        best: Mapping[str, list[Any]] = {"label": [], "class": []}
+        for answer in answers:
+            choice = choices(answer, hello.outputs[0], labels)[0]
+            best["label"].append(choice.label)
+            best["class"].append(choice.index)
+        arrays |= {name: numpy.array(values) for name, values in best.items()}
+    out = io.BytesIO()
+    numpy.savez_compressed(out, **arrays)  # type: ignore[arg-type]
+    return out.getvalue()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `verify` found, for people, as JSON, and as arrays to look into."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from tflm_zephyr.cli.report.infer import target_line
+from tflm_zephyr.device.session import Hello
+from tflm_zephyr.model import Model, Tensor
+from tflm_zephyr.tensors import Difference, form_of, raw_elements
+from tflm_zephyr.validation import Culprit, Failure, Given, Search, Verification
+
+if TYPE_CHECKING:
+    import numpy
+
+
+def text(hello: Hello, model: Model, found: Verification) -> str:
+    """A verdict, and where something differs what and where."""
+    lines = [target_line(hello), f"  {found.equal} of {found.count} equal byte for byte to {found.expected.source}"]
+    if found.close:
+        lines.append(f"  {found.close} more within 1e-5 of it, as float arithmetic is")
+    if found.litert_equal is not None and found.expected.other is not None:
+        lines.append(
+            f"  LiteRT {found.expected.other.version}'s reference kernels give the same for "
+            f"{found.litert_equal} of {found.count}"
+        )
+    lines += [f"  note: {note}" for note in found.expected.notes]
+    return "\n".join(lines + (_failure(model, found.failure) if found.failure else []))
+
+
+def _failure(model: Model, failure: Failure) -> list[str]:
+    output = model.main.tensors[model.main.outputs[failure.output]]
+    lines = [f"  DIFFERS: {failure.sample.name}, output {failure.output}, {_where(output)}: {_far(failure.difference)}"]
+    search = failure.search
+    if search is None:
+        return [*lines, f"  {failure.note}"]
+    if search.culprit is not None:
+        lines += _culprit(search.culprit)
+    elif not failure.captured_differs:
+        lines.append("  all was right when it ran once more with its operators captured: it does not repeat")
+    elif search.compared == search.operators and not search.elsewhere:
+        lines.append("  each operator's outputs were right as it ended: the model's output was written over after that")
+    else:
+        lines.append("  which operator differs is not known: none of those whose outputs were compared")
+    return lines + _not_compared(search)
+
+
+def _not_compared(search: Search) -> list[str]:
+    """What the search could not see."""
+    lines = []
+    if search.compared < search.operators:
+        of = f"{search.compared} of {search.operators}" if search.compared else f"none of {search.operators}"
+        lines.append(f"  note: the device gave whole outputs of {of} operators")
+    if search.elsewhere:
+        lines.append(f"  note: the {search.elsewhere} operators of other subgraphs were not compared")
+    return lines
+
+
+def _culprit(culprit: Culprit) -> list[str]:
+    lines = [
+        f"  first operator that differs: {culprit.operator.label}, its output {_where(culprit.tensor)}: "
+        f"{_far(culprit.difference)}",
+        "    its inputs, which were right as they were made:",
+    ]
+    lines += [f"      {_where(given.tensor)}, {given.source}{_span(given)}" for given in culprit.given]
+    for entry in culprit.overwritten:
+        lines.append(
+            f"    the plan puts {entry.tensor.label}, which {entry.writer.label} writes, over {entry.victim.label}"
+        )
+    return lines
+
+
+def _where(tensor: Tensor) -> str:
+    return f"{tensor.label} ({tensor.type.value} {'x'.join(map(str, tensor.shape)) or 'scalar'})"
+
+
+def _far(difference: Difference) -> str:
+    index = ",".join(map(str, difference.at))
+    real = f" ({difference.largest_real:.4g})" if difference.largest_real != difference.largest else ""
+    return (
+        f"{difference.differing} of {difference.count} elements, largest difference {difference.largest:.6g}{real}, "
+        f"first at ({index}): {difference.got:.7g}, not {difference.want:.7g}"
+    )
+
+
+def _span(given: Given) -> str:
+    values = _array(given)
+    return f", {values.min():.6g} to {values.max():.6g}" if values is not None and values.size else ""
+
+
+def _array(given: Given) -> numpy.ndarray | None:
+    """An input's elements in its shape; None for a type that arrays cannot hold, or packed data."""
+    tensor = given.tensor
+    if not given.data or not tensor.type.has_size or len(given.data) != tensor.size_bytes:
+        return None
+    if tensor.type.value in ("resource", "bfloat16", "int4"):
+        return None
+    return raw_elements(form_of(tensor), given.data).reshape(tensor.shape)
+
+
+def plain(hello: Hello, model: Model, found: Verification) -> dict[str, Any]:
+    """The verdict as JSON values."""
+    failure = found.failure
+    return {
+        "model": hello.model,
+        "sha256": model.sha256,
+        "board": hello.board,
+        "kernels": hello.kernels,
+        "passed": found.passed,
+        "samples": found.count,
+        "equal": found.equal,
+        "close": found.close,
+        "reference": found.expected.source,
+        "litert_equal": found.litert_equal,
+        "notes": list(found.expected.notes),
+        "failure": None if failure is None else _failure_json(model, failure),
+    }
+
+
+def _failure_json(model: Model, failure: Failure) -> dict[str, Any]:
+    tensor = model.main.tensors[model.main.outputs[failure.output]]
+    found: dict[str, Any] = {
+        "sample": failure.sample.name,
+        "output": failure.output,
+        "tensor": _tensor_json(tensor),
+        "difference": _difference_json(failure.difference),
+        "captured_differs": failure.captured_differs,
+        "note": failure.note,
+        "operators_compared": None if failure.search is None else failure.search.compared,
+        "operators": None if failure.search is None else failure.search.operators,
+        "operators_elsewhere": None if failure.search is None else failure.search.elsewhere,
+        "operator": None,
+    }
+    culprit = failure.culprit
+    if culprit is not None:
+        found["operator"] = {
+            "index": culprit.operator.index,
+            "name": culprit.operator.key,
+            "tensor": _tensor_json(culprit.tensor),
+            "difference": _difference_json(culprit.difference),
+            "inputs": [{**_tensor_json(given.tensor), "source": given.source} for given in culprit.given],
+            "overwritten": [
+                {"tensor": o.victim.index, "by_operator": o.writer.index, "with_tensor": o.tensor.index}
+                for o in culprit.overwritten
+            ],
+        }
+    return found
+
+
+def _tensor_json(tensor: Tensor) -> dict[str, Any]:
+    return {"index": tensor.index, "name": tensor.name, "type": tensor.type.value, "shape": list(tensor.shape)}
+
+
+def _difference_json(difference: Difference) -> dict[str, Any]:
+    return {
+        "differing": difference.differing,
+        "elements": difference.count,
+        "at": list(difference.at),
+        "got": difference.got,
+        "want": difference.want,
+        "largest": difference.largest,
+        "largest_real": difference.largest_real,
+    }
+
+
+def arrays(culprit: Culprit) -> bytes:
+    """An .npz: what the operator was given (input0, ...), what it made (got) and should have made (want)."""
+    import numpy
+
+    form = form_of(culprit.tensor)
+    found = {
+        "got": raw_elements(form, culprit.got).reshape(culprit.tensor.shape),
+        "want": raw_elements(form, culprit.want).reshape(culprit.tensor.shape),
+    }
+    for number, given in enumerate(culprit.given):
+        values = _array(given)
+        if values is not None:
+            found[f"input{number}"] = values
+    out = io.BytesIO()
+    numpy.savez_compressed(out, **found)  # type: ignore[arg-type]
+    return out.getvalue()

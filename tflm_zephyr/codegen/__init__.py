@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AppConfig -> AppSpec -> the files of a Zephyr app, in a folder on disk."""
+
+from __future__ import annotations
+
+from tflm_zephyr.codegen import app_file, app_folder
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
+from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest
+from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec, StaticPlan, render, render_workflow
+from tflm_zephyr.codegen.arena_json import (
+    INTERRUPT_BYTES,
+    NAME,
+    ArenaMeasurement,
+    MeasurementTarget,
+    StackMeasurement,
+    data_sha256,
+    dump_measurements,
+    load_measurements,
+    target_of,
+)
+from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
+from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
+from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.prepared_model import PreparedModel, Tflm
+from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
+
+__all__ = [
+    "INTERRUPT_BYTES",
+    "MANIFEST",
+    "NAME",
+    "AppConfig",
+    "AppManifest",
+    "AppSpec",
+    "ArenaMeasurement",
+    "ArenaSpec",
+    "FileChange",
+    "Generated",
+    "MeasurementTarget",
+    "ModelConfig",
+    "ModelSpec",
+    "PreparedModel",
+    "StackMeasurement",
+    "StaticPlan",
+    "Tflm",
+    "app_file",
+    "app_folder",
+    "data_sha256",
+    "dump_measurements",
+    "folder_of",
+    "generate",
+    "identifier",
+    "load_manifest",
+    "load_measurements",
+    "moved",
+    "render",
+    "render_workflow",
+    "target_of",
+    "tflm_of",
+    "with_arenas",
+    "write_copy",
+    "write_recording_app",
+]

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `tflm-zephyr size` measured of an app, and where it still holds: `arena.json` beside the app.
+
+A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
+revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
+is another one, the app goes back to the estimate; so it does for another compiler or C library, on a machine that has
+one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
+from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec
+from tflm_zephyr.errors import AppError
+
+NAME = "arena.json"
+STACK_MARGIN = 1 / 8
+"""Of the most that was ever used of the main stack, beside INTERRUPT_BYTES."""
+INTERRUPT_BYTES = 104
+"""What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
+_STACK_STEP = 64
+_STEP = 16  # of arenas
+_ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimates."
+
+
+@dataclass(frozen=True)
+class MeasurementTarget:
+    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of.
+
+    `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
+    is the SHA-256 of custom operators' code, "" without; `compiler` also names the C library, and is "" where there is
+    none. What an older file does not tell is "", which does not hold.
+    """
+
+    core: str
+    kernels: str
+    tflm_revision: str
+    options: str
+    cmsis_nn_revision: str = ""
+    zephyr: str = ""
+    custom: str = ""
+    compiler: str = ""
+
+
+@dataclass(frozen=True)
+class ArenaMeasurement:
+    """The smallest arena of a model, in bytes, and below which one TFLM does not even fail cleanly.
+
+    `model` is its identifier, `data_sha256` that of its bytes as compiled in. `board` is where it was measured.
+    """
+
+    model: str
+    data_sha256: str
+    target: MeasurementTarget
+    board: str
+    arena_bytes: int
+    floor_bytes: int
+    head_bytes: int
+    tail_bytes: int
+
+
+@dataclass(frozen=True)
+class StackMeasurement:
+    """The most that the self-test of all models used of the main stack, in bytes. `models`: data_sha256, sorted."""
+
+    models: tuple[str, ...]
+    target: MeasurementTarget
+    board: str
+    used_bytes: int
+
+    @property
+    def stack_bytes(self) -> int:
+        """With the margins."""
+        need = int((self.used_bytes + INTERRUPT_BYTES) * (1 + STACK_MARGIN))
+        return -(-need // _STACK_STEP) * _STACK_STEP
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured of an app."""
+
+    arenas: tuple[ArenaMeasurement, ...] = ()
+    stacks: tuple[StackMeasurement, ...] = ()
+
+    def with_new(self, arenas: Sequence[ArenaMeasurement], stacks: Sequence[StackMeasurement]) -> Measurements:
+        """These and new ones, which replace those of the same model, core and kernels."""
+        fresh = {(item.model, item.target.core, item.target.kernels) for item in arenas}
+        cores = {(item.target.core, item.target.kernels) for item in stacks}
+        kept = [a for a in self.arenas if (a.model, a.target.core, a.target.kernels) not in fresh]
+        others = [s for s in self.stacks if (s.target.core, s.target.kernels) not in cores]
+        return Measurements(
+            tuple(sorted((*kept, *arenas), key=lambda a: (a.model, a.target.core, a.target.kernels))),
+            tuple(sorted((*others, *stacks), key=lambda s: (s.target.core, s.target.kernels))),
+        )
+
+
+def data_sha256(model: ModelSpec) -> str:
+    """Of the model as it is compiled in, of its plan, and of which tensors are not in the arena."""
+    outside = "".join(f" {item.tensor}" for item in model.preallocated)
+    table = "" if model.static_plan is None else repr(model.static_plan.slots)
+    return hashlib.sha256(model.data + outside.encode() + table.encode()).hexdigest()
+
+
+def options_of(spec: AppSpec) -> str:
+    """How TFLM is compiled, as far as sizes depend on it: "selected", "module debug"."""
+    return f"{spec.tflm} debug" if spec.debug else spec.tflm
+
+
+def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> MeasurementTarget | None:
+    """What the app for `board` is measured as; None where its core, or which kernels it gets, is not known.
+
+    kernels: the library, where a build has told it. compiler: see Target.
+    """
+    names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
+    if not board.core or len(names) != 1:
+        return None
+    return MeasurementTarget(
+        board.core,
+        names[0],
+        spec.tflm_revision,
+        options_of(spec),
+        spec.cmsis_nn_revision if names[0] == CMSIS_NN else "",
+        spec.zephyr_revision or spec.zephyr_version,
+        spec.custom_sha256,
+        compiler,
+    )
+
+
+def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = "") -> tuple[AppSpec, tuple[str, ...]]:
+    """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
+
+    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too. compiler:
+    what compiles here; where nothing is known to, what was measured holds whatever the compiler was.
+    """
+    if not found.arenas:
+        return spec, ()
+    if not compiler:
+        found = Measurements(
+            tuple(replace(item, target=replace(item.target, compiler="")) for item in found.arenas),
+            tuple(replace(item, target=replace(item.target, compiler="")) for item in found.stacks),
+        )
+    targets = tuple(dict.fromkeys(target_of(spec, board, compiler=compiler) for board in spec.boards))
+    models, notes = [], []
+    for model in spec.models:
+        mine = [item for item in found.arenas if item.model == model.ident]
+        new, note = model, ""
+        if mine and model.arena.source == "estimated":
+            new, note = _measured(model, mine, targets)
+        models.append(new)
+        notes += [note] if note else []
+    spec = replace(spec, models=tuple(models))
+    shas = tuple(sorted(map(data_sha256, spec.models)))
+    holding = [item for item in found.stacks if item.models == shas and item.target in targets]
+    if stack and {item.target for item in holding} == set(targets):
+        spec = replace(spec, main_stack_bytes=max(item.stack_bytes for item in holding))
+    return spec, tuple(notes)
+
+
+def _measured(
+    model: ModelSpec, found: Iterable[ArenaMeasurement], targets: Sequence[MeasurementTarget | None]
+) -> tuple[ModelSpec, str]:
+    sha = data_sha256(model)
+    holding = [item for item in found if item.data_sha256 == sha and item.target in targets]
+    lacking = [target for target in targets if target not in [item.target for item in holding]]
+    if lacking:
+        return model, f"{model.name}: {_why(found, lacking[0], sha)}: estimated; `tflm-zephyr size` measures it again"
+    most = max(holding, key=lambda item: item.arena_bytes)
+    target = most.target
+    where = f"{most.board} ({target.core}, {target.kernels} kernels, TFLM {target.tflm_revision[:12]})"
+    more = f", the most of {len(holding)} boards' cores" if len(holding) > 1 else ""
+    note = f"the smallest that allocates and runs, by bisection in QEMU on {where}{more}; {most.arena_bytes - 16} fails"
+    arena = ArenaSpec(most.arena_bytes, "measured", note, max(item.floor_bytes for item in holding))
+    return replace(model, arena=arena), ""
+
+
+def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sha: str) -> str:
+    """Why no measurement holds for `wanted`, in words."""
+    if wanted is None:
+        return "what was measured cannot hold where the core is not known"
+    here = [item for item in found if (item.target.core, item.target.kernels) == (wanted.core, wanted.kernels)]
+    if not here:
+        return f"nothing was measured for {wanted.core} with {wanted.kernels} kernels"
+    item = here[0]
+    reasons = [
+        what
+        for what, same in (
+            ("model or plan", item.data_sha256 == sha),
+            ("TFLM revision", item.target.tflm_revision == wanted.tflm_revision),
+            ("build options", item.target.options == wanted.options),
+            ("CMSIS-NN revision", item.target.cmsis_nn_revision == wanted.cmsis_nn_revision),
+            ("Zephyr version", item.target.zephyr == wanted.zephyr),
+            ("custom operators", item.target.custom == wanted.custom),
+            ("compiler or C library", item.target.compiler == wanted.compiler),
+        )
+        if not same
+    ]
+    return f"what was measured is stale ({', '.join(reasons)})"
+
+
+def load_measurements(app: Path) -> Measurements:
+    """What was measured of the app in folder `app`; nothing where nothing was. Raises AppError."""
+    path = app / NAME
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return Measurements(
+            tuple(_read(ArenaMeasurement, item) for item in raw["arenas"]),
+            tuple(_read(StackMeasurement, {**item, "models": tuple(item["models"])}) for item in raw["stacks"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return Measurements()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from err
+
+
+def dump_measurements(found: Measurements) -> bytes:
+    """The text of arena.json."""
+    raw = {"about": _ABOUT, "arenas": [asdict(a) for a in found.arenas], "stacks": [asdict(s) for s in found.stacks]}
+    return (json.dumps(raw, indent=1) + "\n").encode()
+
+
+def _check_sizes(one: ArenaMeasurement) -> None:
+    """ValueError for sizes that no measurement gives: TFLM's head and an arena that is tried are multiples of 16."""
+    for name in ("arena_bytes", "head_bytes"):
+        if getattr(one, name) % _STEP:
+            raise ValueError(f"{name} is no multiple of {_STEP}: {getattr(one, name)}")
+    for name in ("floor_bytes", "head_bytes"):
+        if getattr(one, name) > one.arena_bytes:
+            raise ValueError(f"{name} is above the arena's {one.arena_bytes}: {getattr(one, name)}")
+
+
+_T = TypeVar("_T", ArenaMeasurement, StackMeasurement, MeasurementTarget)
+
+
+def _read(kind: type[_T], raw: dict[str, Any]) -> _T:
+    values = {**raw}
+    if "target" in raw:
+        values["target"] = _read(MeasurementTarget, raw["target"])
+    made = kind(**values)
+    for item in fields(kind):
+        value = getattr(made, item.name)
+        if str(item.type) == "int" and (type(value) is not int or not 0 <= value < 2**31):
+            raise ValueError(f"{item.name} is no size: {value!r}")
+        if str(item.type) == "str" and not isinstance(value, str):
+            raise ValueError(f"{item.name} is no text: {value!r}")
+    if isinstance(made, ArenaMeasurement):
+        _check_sizes(made)
+    return made

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apps made of a user's AppSpec for one board and one purpose, in folders of their own that nobody edits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tflm_zephyr.boards import Board
+from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render
+from tflm_zephyr.files import write_atomically
+
+
+def moved(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
+    """`spec`, which is for the folder `app`, as a self-test for one board and with paths relative to `folder`."""
+
+    def path(text: str) -> str:
+        return Path(os.path.relpath((app / text).resolve(), folder.resolve())).as_posix()
+
+    return replace(
+        spec,
+        boards=(board,),
+        host_link=False,
+        custom_sources=tuple(map(path, spec.custom_sources)),
+        custom_include_dirs=tuple(map(path, spec.custom_include_dirs)),
+    )
+
+
+def with_arenas(spec: AppSpec, arenas: Sequence[ArenaSpec]) -> AppSpec:
+    """`spec` with other arenas, one for each model."""
+    models = (replace(model, arena=arena) for model, arena in zip(spec.models, arenas, strict=True))
+    return replace(spec, models=tuple(models))
+
+
+def write_copy(folder: Path, spec: AppSpec) -> None:
+    """The app, only what changed; a folder of ours alone, so that nobody's edits are in it."""
+    for path, data in render(spec).items():
+        write_atomically(folder / path, data)

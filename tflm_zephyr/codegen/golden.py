@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden runs of an app's self-test, and the file that keeps them beside the app.
+
+`golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, where they are from, and
+the SHA-256 of the model. They are taken from there as long as new ones would be the same, and where no
+reference is installed as long as model and inputs are, so that the app can be generated and checked there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.codegen.app_folder import as_generated
+from tflm_zephyr.codegen.app_spec import GoldenSpec
+from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.model import Model
+from tflm_zephyr.tensors import load_dataset, quantise
+
+# TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.
+_ADVICE = "the app's TFLM, of another revision, may refuse it too: see what its self-test in QEMU or on a board says"
+
+
+@dataclass(frozen=True)
+class GoldenRuns:
+    """Runs with their outputs (none when no reference runs the model), what made them, and remarks.
+
+    `inputs` says where the inputs are from, `outputs` which engines gave the outputs, `engines` which ones of
+    which version ran the model at all. `warning` says that TFLM on the host did not.
+    """
+
+    runs: tuple[GoldenSpec, ...]
+    inputs: str
+    outputs: str
+    engines: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    warning: str = ""
+
+    @property
+    def source(self) -> str:
+        """What generated files say of the runs; empty without any."""
+        return f"{self.outputs}; {self.inputs}" if self.runs else ""
+
+
+def path_of(ident: str) -> str:
+    """Where an app keeps the golden runs of the model `ident`."""
+    return f"golden/{ident}.json"
+
+
+def golden_runs(model: Model, config: ModelConfig, app: Path, *, keep: bool = False) -> GoldenRuns:
+    """The golden runs of `model`: those that the app in folder `app` keeps when they fit, or new ones.
+
+    The inputs are the first `runs` of the config's file; without one, seeded random ones. Kept runs fit when
+    new ones would be the same: of the same inputs, and made by the engines that are installed here. Where
+    none is, or with `keep`, any engines' will do.
+    """
+    inputs = None if config.inputs is None else _given(model, config.inputs, config.runs)
+    origin = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
+    kept = _kept(app, path_of(identifier(config.label)), model)
+    if (
+        kept is not None
+        and (kept.inputs, len(kept.runs)) == (origin, config.runs)
+        and inputs in (None, [run.inputs for run in kept.runs])
+        and (keep or golden_outputs.installed() in ({}, kept.engines))
+    ):
+        return kept
+    found = golden_outputs.attempt(model, inputs, config.runs)
+    notes, warning = found.notes, ""
+    if found.refusal and config.custom_operators:
+        notes += (found.refusal,)  # as it must, without them
+    elif found.refusal:
+        warning = f"{found.refusal}; {_ADVICE}"
+    runs = tuple(GoldenSpec(run.inputs, run.outputs) for run in found.golden)
+    return GoldenRuns(runs, origin, found.source, found.engines, notes, warning)
+
+
+def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:
+    """The first `runs` inputs in the file `path`."""
+    rows = quantise(model, load_dataset(path))
+    if len(rows) < runs:
+        raise AppError(
+            f"holds {len(rows)} inputs, {runs} runs were asked for",
+            where=str(path),
+            hint="Ask for fewer with --runs",
+        )
+    return list(rows[:runs])
+
+
+def dump_golden(golden: GoldenRuns, sha256: str) -> bytes:
+    """The text of the file that keeps the golden runs of the model whose SHA-256 in hex is given."""
+    raw = {
+        "sha256": sha256,
+        "inputs": golden.inputs,
+        "outputs": golden.outputs,
+        "engines": dict(sorted(golden.engines.items())),
+        "runs": [
+            {"inputs": [data.hex() for data in run.inputs], "outputs": [data.hex() for data in run.outputs]}
+            for run in golden.runs
+        ],
+    }
+    return (json.dumps(raw, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _kept(app: Path, path: str, model: Model) -> GoldenRuns | None:
+    if not as_generated(app, path):
+        return None  # absent, or edited: what it says is not what a reference gave
+    try:
+        raw: dict[str, Any] = json.loads((app / path).read_text(encoding="utf-8"))
+        runs = tuple(
+            GoldenSpec(tuple(map(bytes.fromhex, run["inputs"])), tuple(map(bytes.fromhex, run["outputs"])))
+            for run in raw["runs"]
+        )
+        kept = GoldenRuns(runs, str(raw["inputs"]), str(raw["outputs"]), dict(raw["engines"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # damaged: made anew
+    if raw.get("sha256") != model.sha256 or not runs or not all(_fits(run, model) for run in runs):
+        return None
+    return kept
+
+
+def _fits(run: GoldenSpec, model: Model) -> bool:
+    """Whether a run's byte strings are as long as the model's inputs and outputs."""
+    main = model.main
+    return all(
+        [len(data) for data in given] == [main.tensors[index].size_bytes for index in indices]
+        for given, indices in ((run.inputs, main.inputs), (run.outputs, main.outputs))
+    )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The app that prints what TFLM allocated in the tail of each model's arena, section by section.
+
+It has TFLM's RecordingMicroAllocator, whose own objects are larger and which brings TFLM's messages along, so it is
+not the user's app but one made of the same AppSpec, with more room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tflm_zephyr.boards import DEBUG_BYTES, Board
+from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec
+from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
+from tflm_zephyr.errors import AppError
+
+MORE_BYTES = 512
+"""Of arena, for the allocator that records and for what it writes on the way."""
+_SOURCES = (
+    "tensorflow/lite/micro/arena_allocator/recording_single_arena_buffer_allocator.cc",
+    "tensorflow/lite/micro/recording_micro_allocator.cc",
+)
+
+
+def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
+    """`spec`, which is for the folder `app`, as an app for `folder` that records. Raises AppError where it cannot."""
+    for model in spec.models:
+        if model.static_plan is not None or model.preallocated:
+            what = "TFLM's allocator that records plans itself and knows no tensors outside of the arena"
+            raise AppError(what, where=model.name, hint="Record with planner: tflm and without preallocated tensors")
+    arenas = [
+        ArenaSpec(model.arena.bytes + MORE_BYTES, model.arena.source, "with room to record") for model in spec.models
+    ]
+    sources = {
+        library: tuple(sorted({*paths, *_SOURCES})) if spec.tflm == "selected" else paths
+        for library, paths in spec.tflm_sources.items()
+    }
+    return replace(
+        with_arenas(moved(spec, board, app, folder), arenas),
+        tflm_sources=sources,
+        record=True,
+        main_stack_bytes=spec.main_stack_bytes + DEBUG_BYTES,
+    )
+
+
+def folder_of(app: Path, board: Board) -> Path:
+    """Where the app in folder `app` has the one that records; its build is in `build` below."""
+    return app / "build" / "record" / board.file_stem
+
+
+def write_recording_app(spec: AppSpec, board: Board, app: Path) -> Path:
+    """Write it; its folder. Raises AppError."""
+    folder = folder_of(app, board)
+    write_copy(folder, recording_app(spec, board, app, folder))
+    return folder

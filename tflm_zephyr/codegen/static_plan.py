@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan of all buffers as a constant of the app, so that no planner is in the binary.
+
+TFLM asks its planner for every tensor and then for every scratch buffer, with sizes rounded up to 16 (CreatePlan in
+tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7). The app answers from a table of those sizes and of offsets
+in that order, and refuses whatever is not just so. As nothing is left to TFLM's rule, scratch buffers are placed as
+freely as tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tflm_zephyr.arena import HeadPlan, Need, arena_size
+from tflm_zephyr.codegen.app_spec import ArenaSpec, ModelSpec, StaticPlan
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.memory_planner import Plan, check_plan, pack
+from tflm_zephyr.tflm import StructSizes
+
+
+def with_static_plan(
+    spec: ModelSpec, needs: Sequence[Need], data: bytes, sizes: StructSizes, given: int | None
+) -> ModelSpec:
+    """`spec` with a table instead of an offline plan; `data` is the model without one. Raises AppError.
+
+    needs: of each kernel library and core; they must ask for the same buffers. given: the arena's bytes, by the user.
+    """
+    plan = _plan(needs, spec.name)
+    own = _without_planner(sizes)
+    arenas = [arena_size(replace(need.head, plan=plan), need.library, given=given, sizes=own) for need in needs]
+    arena = max(arenas, key=lambda found: found.bytes)
+    slots = tuple(zip(plan.problem.sizes, plan.offsets, strict=True))
+    return replace(
+        spec,
+        data=data,
+        planned=False,
+        static_plan=StaticPlan(slots, plan.size_bytes),
+        arena=ArenaSpec(arena.bytes, arena.source, arena.note),
+    )
+
+
+def _plan(needs: Sequence[Need], name: str) -> Plan:
+    head = needs[0].head
+    unknown = sorted({key for need in needs for key in need.head.unknown})
+    if unknown:
+        what = f"a static plan has no place for what {', '.join(unknown)} may ask for, which is not known"
+        raise AppError(what, where=name, hint="Use planner: tflm")
+    if any(need.head.problem.sizes != head.problem.sizes for need in needs):
+        raise AppError(
+            "a static plan is for one kernel library and one kind of core, and these boards' ask for other buffers",
+            where=name,
+            hint="Name one board, or --kernels reference, or use planner: tflm",
+        )
+    plan = min((_free(need.head) for need in needs), key=lambda plan: plan.size_bytes)
+    for need in needs:
+        check_plan(plan, why_unsafe=need.head.why_unsafe)
+    return plan
+
+
+def _without_planner(sizes: StructSizes) -> StructSizes:
+    """`sizes` of an app with neither a planner in its arena nor its records."""
+    own = tuple(item for item in sizes.own_objects if item != "GreedyMemoryPlanner")
+    return replace(sizes, own_objects=own, planner_record_bytes=0)
+
+
+def _free(head: HeadPlan) -> Plan:
+    """The plan of `head`, or a smaller one where scratch buffers had to be left to TFLM."""
+    if head.overlapped_bytes >= head.head_bytes:
+        return head.plan
+    plan = pack(head.problem, known=head.plan)
+    return plan if plan.size_bytes < head.head_bytes else head.plan

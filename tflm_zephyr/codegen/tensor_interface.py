@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's inputs and outputs as the generated interface passes them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tflm_zephyr.codegen.app_spec import TensorSpec
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.model import Model, Tensor
+
+_TFLITE_TYPES = {
+    "float32": "kTfLiteFloat32", "int8": "kTfLiteInt8", "uint8": "kTfLiteUInt8", "int16": "kTfLiteInt16",
+    "uint16": "kTfLiteUInt16", "int32": "kTfLiteInt32", "uint32": "kTfLiteUInt32", "int64": "kTfLiteInt64",
+    "uint64": "kTfLiteUInt64", "bool": "kTfLiteBool", "float64": "kTfLiteFloat64",
+}  # fmt: skip
+
+
+def check_interface(model: Model) -> None:
+    """Refuse what the generated interface cannot pass."""
+    if not model.main.outputs:
+        raise ModelError("it has no outputs", where=model.where, hint="Export the model again")
+    for tensor in (model.main.tensors[index] for index in (*model.main.inputs, *model.main.outputs)):
+        if tensor.type.value not in _TFLITE_TYPES:
+            raise ModelError(
+                f"input or output {tensor.label} is of type {tensor.type.value}, which the generated interface "
+                "cannot pass",
+                where=model.where,
+                hint="Convert the model with int8, int16, int32, bool or float32 inputs and outputs",
+            )
+        zero_points = tensor.quantization.zero_points if tensor.quantization is not None else ()
+        if not all(-(2**31) <= zero < 2**31 for zero in zero_points):
+            raise ModelError(f"{tensor.label} has a zero point beyond 32 bits", where=model.where)
+
+
+def tensor_spec(tensor: Tensor) -> TensorSpec:
+    """What the templates need of an input or output."""
+    quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
+    single = quantised is not None and len(quantised.scales) == 1
+    return TensorSpec(
+        name=tensor.name,
+        type=tensor.type.value,
+        c_type=tensor.type.c_type,
+        tflite_type=_TFLITE_TYPES[tensor.type.value],
+        shape=tensor.shape,
+        elements=prod(tensor.shape),
+        bytes=tensor.size_bytes,
+        scale=quantised.scales[0] if quantised is not None and single else None,
+        zero_point=quantised.zero_points[0] if quantised is not None and single and quantised.zero_points else 0,
+    )

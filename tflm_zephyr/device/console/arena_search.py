@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an app says that measures its arenas, and how each model of one with too small arenas ended.
+
+The measuring app (templates/app/src/measure.cpp.j2) runs every self-test in a roomy arena and then says, once a model:
+
+    TFLM:measured model= result=ok arena= allocates= floor= head= tail= odd= tries=
+    TFLM:measured model= result=no-room room=       it does not run in all the room there is
+    TFLM:measured model= result=unstable ...        it ran in the smallest arena once, and then not again
+
+`arena`: the smallest size in bytes that allocated and ran with equal outputs; `allocates`: the smallest that
+allocated; `floor`: the smallest below which TFLM would have written where it may not; `odd`: how many of the sizes
+beside the smallest did what a larger or smaller arena should not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.device.console.fields import DamagedError, Fields
+from tflm_zephyr.device.console.records import PREFIX, RecordReader, is_crash
+from tflm_zephyr.device.console.result import RunResult
+from tflm_zephyr.device.console.status import sentence
+from tflm_zephyr.device.transport.link import Link, LinkEndedError, Opened
+from tflm_zephyr.errors import DeviceError
+
+_POLL_S = 0.2
+_MARK = f"{PREFIX}measured "
+_CRASHES = frozenset(("abort", "fault"))
+
+
+@dataclass(frozen=True)
+class MeasuredArena:
+    """The smallest arena of a model, in bytes; see the module. `result` is the self-test in the roomy one."""
+
+    model: str
+    result: RunResult
+    arena_bytes: int
+    allocates_bytes: int
+    floor_bytes: int
+    head_bytes: int
+    tail_bytes: int
+    odd: int
+    tries: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a model's self-test ended: `status` of its end record, and what error was reported before."""
+
+    model: str
+    status: str
+    code: int | None = None
+    stage: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The error in full; empty without one."""
+        return "" if self.code is None else f"{sentence(self.code, self.stage)} (code {self.code}, at {self.stage})"
+
+
+def measure_arenas(
+    link: Link, models: Collection[str], *, timeout_s: float, on_line: Callable[[str], None] | None = None
+) -> tuple[MeasuredArena, ...]:
+    """The sizes of each of the app's `models`, in the order of the app.
+
+    Raises DeviceError: the self-test fails even in the roomy arena, the app crashes, is not done in time.
+    """
+    results: dict[str, RunResult] = {}
+    found: dict[str, MeasuredArena] = {}
+    reader = RecordReader(link.where, link.name)
+
+    def take(line: str) -> bool:
+        result = reader.feed(line)
+        if result is not None:
+            results[result.model] = result
+        if line.startswith(_MARK):
+            try:
+                one = _measured(Fields(line[len(_MARK) :]), results, link.name)
+            except DamagedError as err:
+                raise DeviceError(f"{err} in {line[:80]!r}", where=link.name, hint="Run it again") from err
+            found[one.model] = one
+        return set(found) >= set(models)
+
+    _listen(link, take, timeout_s, on_line)
+    return tuple(found.values())
+
+
+def endings(
+    link: Link, models: Collection[str], *, timeout_s: float, on_line: Callable[[str], None] | None = None
+) -> tuple[Ended, ...]:
+    """How the self-test of each of the app's `models` ended, errors included. Raises DeviceError for a crash."""
+    found: dict[str, Ended] = {}
+    now = Ended("", "")
+
+    def take(line: str) -> bool:
+        nonlocal now
+        kind, _, rest = line.removeprefix(PREFIX).partition(" ") if line.startswith(PREFIX) else ("", "", "")
+        try:
+            if kind == "begin":
+                now = Ended(Fields(rest).text("model"), "")
+            elif kind == "error":
+                now = replace(now, code=Fields(rest).number("code"), stage=Fields(rest).text("at"))
+                if now.stage in _CRASHES:
+                    raise _crash(now.sentence, link)
+            elif kind == "end" and now.model:
+                found[now.model] = replace(now, status=Fields(rest).text("status"))
+        except DamagedError as err:
+            raise DeviceError(f"{err} in {line[:80]!r}", where=link.name, hint="Run it again") from err
+        return set(found) >= set(models)
+
+    _listen(link, take, timeout_s, on_line)
+    return tuple(found.values())
+
+
+def _listen(link: Link, take: Callable[[str], bool], timeout_s: float, on_line: Callable[[str], None] | None) -> None:
+    """Hand over every line until `take` has had all."""
+    ends = time.monotonic() + timeout_s
+    rest = b""
+    with Opened(link) as opened:
+        while True:
+            if time.monotonic() >= ends:
+                what = f"the app was not done within {timeout_s:g} s"
+                raise DeviceError(what, where=link.name, hint="Give it longer with --timeout")
+            try:
+                rest += opened.read(_POLL_S)
+            except LinkEndedError as err:
+                raise DeviceError(f"ended before the app was done: {err}", where=link.name) from err
+            *lines, rest = rest.split(b"\n")
+            for raw in lines:
+                line = raw.decode("ascii", "replace").strip()
+                if on_line is not None:
+                    on_line(line)
+                if is_crash(line):
+                    raise _crash(line, link)
+                if take(line):
+                    return
+
+
+def _crash(what: str, link: Link) -> DeviceError:
+    return DeviceError(f"the app crashed: {what}", where=link.name)
+
+
+def _measured(fields: Fields, results: dict[str, RunResult], where: str) -> MeasuredArena:
+    model = fields.text("model")
+    outcome = fields.choice("result", ("ok", "no-room", "unstable"))
+    if outcome == "no-room":
+        what = f"{model} does not run in {fields.number('room')} bytes of arena"
+        raise DeviceError(what, where=where, hint="Give app.yaml a larger arena for it")
+    if outcome == "unstable":
+        what = f"{model} ran in {fields.number('arena')} bytes of arena once, and then not again"
+        raise DeviceError(what, where=where, hint="Does a kernel keep state between runs?")
+    if model not in results:
+        raise DamagedError(f"no self-test of {model} before its size")
+    names = ("arena", "allocates", "floor", "head", "tail", "odd", "tries")
+    return MeasuredArena(model, results[model], *map(fields.number, names))

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and their answers over a link that drops, doubles, damages or delays bytes: each done once, in order.
+
+A window of requests is on its way; the device executes them in order of their numbers and answers each. What is not
+answered in time, or what the device asks for again, is sent again; the device does not do it twice. The window
+never holds more bytes than the device takes in while it is busy, so that no UART needs hardware flow control.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr.device.session import frames
+from tflm_zephyr.device.session.console_text import Heard
+from tflm_zephyr.device.session.messages import AGAIN, ANSWER, STARTED, Kind, Message, Request, Status
+from tflm_zephyr.device.transport.link import Link, LinkBlockedError, LinkEndedError
+from tflm_zephyr.errors import DeviceError
+
+_FIRST_WINDOW_BYTES = 64
+_FIRST_RTO_S, _LEAST_RTO_S, _MOST_RTO_S = 0.25, 0.1, 2.0
+_CALMING = 0.99  # of the least wait, by each answer that came to what was sent once
+_MOST_PATIENCE = 5  # times that of a silent device, for one that answers and gets nowhere
+_DAMAGE_S = 0.01  # after a damaged frame: the answer that it was is not waited for
+_MOST_BUSY_S = 10.0
+_LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # as long as the model takes
+_REOPEN_EVERY_S = 0.2
+_CRASHING_S = 0.05
+_SEQUENCES = 1 << 16
+_ANOTHERS = 1  # detail of a request without its session: another host has one
+
+
+class SessionLostError(Exception):
+    """The device knows nothing of the session: it was reset, or (`taken`) another host began one."""
+
+    def __init__(self, *, taken: bool) -> None:
+        super().__init__("another host's session" if taken else "started anew")
+        self.taken = taken
+
+
+@dataclass
+class _Sent:
+    place: int
+    kind: Kind
+    data: bytes
+    first: float
+    last: float
+    due: float
+    tries: int = 1
+    copies: int = 1  # of these, not answered and not lost with a port that ended
+
+
+class Channel:
+    """One session with a device over an open link."""
+
+    def __init__(
+        self,
+        link: Link,
+        heard: Heard,
+        *,
+        reopen: bool = False,
+        sessions: Callable[[], int] = lambda: secrets.randbits(32) or 1,
+    ) -> None:
+        """`reopen`: a link that ended is opened again (a cable that is put back). `sessions` gives their numbers."""
+        self._link, self._heard, self._reopen, self._sessions = link, heard, reopen, sessions
+        self._decoder = frames.Decoder()
+        self._session = 0
+        self._next = 1
+        self._begun = False  # the device has answered the hello
+        self._window_bytes = _FIRST_WINDOW_BYTES
+        self._rtt_s: float | None = None
+        self._rtt_spread_s = 0.0
+        self._least_rto_s = _LEAST_RTO_S
+        self._alive = 0.0  # when the device last said anything to this session
+        self._progress = 0.0  # when it last answered what was asked for, or was asked
+        self._patience_s = 0.0
+        self._asked_again: tuple[int, float] = (-1, 0.0)  # the last AGAIN that was obeyed, and until when it is alone
+        self._unread = 0  # bytes that were sent again to a busy device, which has answered them once
+        self._sent: dict[int, _Sent] = {}
+        self._answers: dict[int, Message] = {}
+        self.resent = 0
+        self.broken = True
+
+    def hello(self, request: Request, patience_s: float) -> Message:
+        """Begin a new session, whatever the device was doing; `widen` comes next."""
+        self._session, self._next = self._sessions(), 0
+        self._window_bytes = _FIRST_WINDOW_BYTES
+        self._sent.clear()
+        self._unread = 0
+        self._asked_again = (-1, 0.0)
+        self._begun = self.broken = False
+        answer = self.exchange([request], patience_s)[0]
+        self._begun = True
+        return answer
+
+    def widen(self, window_bytes: int) -> None:
+        """What the device takes in while it is busy."""
+        self._window_bytes = window_bytes
+
+    def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:
+        """The answers, in the requests' order.
+
+        Raises SessionLostError, and DeviceError after `patience_s` of silence, when the app crashes, or when
+        the link ends for good. `broken` then: only `hello` helps.
+        """
+        assert not self.broken
+        self.broken = True
+        try:
+            self._answers = {}
+            self._patience_s, self._progress = patience_s, time.monotonic()
+            self._run(requests)
+        except LinkEndedError as err:
+            raise self._heard.ended(str(err)) from err
+        self.broken = False
+        return [self._answers[place] for place in range(len(requests))]
+
+    def _run(self, requests: Sequence[Request]) -> None:
+        unsent = 0
+        while len(self._answers) < len(requests):
+            unsent = self._fill(requests, unsent)
+            ends = self._check_time()
+            now = time.monotonic()
+            self._heard.check_crash(now)
+            self._resend_due(now)
+            due = next((sent.due for sent in self._sent.values()), now)
+            wait_s = max(0.0, min(due, ends) - time.monotonic())
+            try:
+                data = self._link.read(min(wait_s, _CRASHING_S) if self._heard.crashing else wait_s)
+            except LinkEndedError as err:
+                self._again_open(err)
+                continue
+            self._take(data)
+
+    def _check_time(self) -> float:
+        """DeviceError when the caller's patience is at its end; when it will be, if the device is silent."""
+        now = time.monotonic()
+        ends = max(self._progress, self._alive) + self._patience_s
+        if now >= min(ends, self._progress + _MOST_PATIENCE * self._patience_s):
+            raise self._heard.silent(self._patience_s, begun=self._begun)
+        return ends
+
+    def _fill(self, requests: Sequence[Request], unsent: int) -> int:
+        """Send what the window allows, in one write; how many requests were sent so far."""
+        out: list[bytes] = []
+        flying = self._flying()
+        now = time.monotonic()
+        while unsent < len(requests):
+            request = requests[unsent]
+            body = Message(request.kind, 0, self._next, self._session, request.payload).to_bytes()
+            data = frames.encode(body)
+            if self._sent and flying + len(data) > self._window_bytes:
+                break
+            if len(data) > self._window_bytes:
+                what = f"a frame of {len(data)} bytes is more than the device's window of {self._window_bytes}"
+                raise DeviceError(what, where=self._link.name)
+            self._sent[self._next] = _Sent(unsent, request.kind, data, now, now, now + self._rto_s())
+            self._next = (self._next + 1) % _SEQUENCES
+            flying += len(data)
+            out.append(data)
+            unsent += 1
+        if out:
+            self._write(b"".join(out))
+        return unsent
+
+    def _flying(self) -> int:
+        """Bytes that a busy device may not have read yet."""
+        return self._unread + sum(len(sent.data) * sent.copies for sent in self._sent.values())
+
+    def _resend_due(self, now: float) -> None:
+        """The oldest alone: a device that is only slow shall not be given more than it can take in."""
+        oldest = next(iter(self._sent.values()), None)
+        if oldest is None or oldest.due > now:
+            return
+        if oldest.kind in _LONG and self._flying() + len(oldest.data) > self._window_bytes:
+            oldest.due = now + _MOST_BUSY_S  # it has as many as it takes in while it is busy
+        else:
+            self._resend([oldest])
+
+    def _resend(self, items: Sequence[_Sent]) -> None:
+        if not items:
+            return
+        now = time.monotonic()
+        for sent in items:
+            sent.last = now
+            most_s = _MOST_BUSY_S if sent.kind in _LONG else _MOST_RTO_S
+            sent.due = now + min(self._rto_s() * 2 ** min(sent.tries, 16), most_s)
+            sent.tries += 1
+            sent.copies += sent.kind in _LONG  # at any other request it reads what comes
+            self.resent += 1
+        self._write(b"".join(sent.data for sent in items))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._link.write(data)
+        except LinkBlockedError:
+            raise
+        except LinkEndedError:
+            return  # it says so again when it is read
+
+    def _take(self, data: bytes) -> None:
+        self._heard.any = self._heard.any or bool(data)
+        for event in self._decoder.feed(data):
+            self._check_time()
+            if isinstance(event, frames.Text):
+                self._heard.text(event.data)
+            elif isinstance(event, frames.Damaged):
+                self._damaged()
+            else:
+                message = Message.parse(event.body)
+                if message is not None:
+                    self._heard.frames = True
+                    self._message(message)
+
+    def _damaged(self) -> None:
+        oldest = next(iter(self._sent.values()), None)
+        if oldest is not None and oldest.tries < 4:
+            oldest.due = min(oldest.due, time.monotonic() + _DAMAGE_S)
+
+    def _message(self, message: Message) -> None:
+        if message.kind == STARTED and message.session == 0:
+            if Kind.HELLO not in (sent.kind for sent in self._sent.values()):
+                raise SessionLostError(taken=False)
+            return
+        if message.session != self._session:
+            return  # for a host that is gone
+        self._alive = time.monotonic()
+        if message.kind == AGAIN:
+            self._again(message.seq)
+            return
+        sent = self._sent.get(message.seq)
+        if sent is None or message.kind != sent.kind | ANSWER:  # a second answer: it was sent again too early
+            self._least_rto_s = min(self._least_rto_s * 1.5, _MOST_RTO_S / 2)
+            return
+        if message.status == Status.NO_SESSION:
+            raise SessionLostError(taken=_detail(message) == _ANOTHERS)
+        del self._sent[message.seq]
+        self._answers[sent.place] = message
+        self._progress = time.monotonic()
+        # Bytes come in order: what was sent before this request has been read, its own copies are to be.
+        self._unread = len(sent.data) * max(sent.copies - 1, 0)
+        if sent.tries == 1 and sent.kind not in _LONG:
+            self._measured(time.monotonic() - sent.first)
+        now = time.monotonic()
+        for other in self._sent.values():
+            other.due = max(other.due, now + self._rto_s())
+        # The device answers in the order of arrival: what was sent before this and has no answer got lost. After
+        # sending again it is open which of the two is answered, so the others have their time.
+        young = now if sent.tries == 1 else now - self._rto_s()
+        older = [other for other in self._sent.values() if (other.last, other.place) < (sent.last, sent.place)]
+        self._resend([other for other in older if other.last <= young])
+
+    def _again(self, seq: int) -> None:
+        """Send all from `seq` on again, once in a round trip whatever the device asks for."""
+        now = time.monotonic()
+        if self._asked_again[0] == seq and now < self._asked_again[1]:
+            return
+        self._asked_again = (seq, now + self._rto_s())
+        self._resend([sent for own, sent in self._sent.items() if (own - seq) % _SEQUENCES < _SEQUENCES // 2])
+
+    def _measured(self, rtt_s: float) -> None:
+        """As RFC 6298 has it. What was raised by answers that came late goes back as others come in time."""
+        self._least_rto_s = max(_LEAST_RTO_S, self._least_rto_s * _CALMING)
+        if self._rtt_s is None:
+            self._rtt_s, self._rtt_spread_s = rtt_s, rtt_s / 2
+        else:
+            self._rtt_spread_s += (abs(rtt_s - self._rtt_s) - self._rtt_spread_s) / 4
+            self._rtt_s += (rtt_s - self._rtt_s) / 8
+
+    def _rto_s(self) -> float:
+        if self._rtt_s is None:
+            return _FIRST_RTO_S
+        return min(max(self._rtt_s + 4 * self._rtt_spread_s, self._least_rto_s), _MOST_RTO_S)
+
+    def _again_open(self, end: LinkEndedError) -> None:
+        """After the link's end: open it again within the caller's patience, then all that is on its way is due."""
+        if not self._reopen:
+            raise end
+        ends = time.monotonic() + self._patience_s
+        self._link.close()
+        while True:
+            try:
+                self._link.open()
+                break
+            except DeviceError as err:
+                self._link.close()
+                if time.monotonic() >= ends:
+                    raise LinkEndedError(f"{end}, and was not back within {self._patience_s:g} s") from err
+                time.sleep(_REOPEN_EVERY_S)
+        self._decoder = frames.Decoder()
+        self._unread = 0
+        for sent in self._sent.values():
+            sent.due, sent.copies = 0.0, 0
+
+
+def checked(message: Message) -> bytes:
+    """The payload of an answer that is well; Refused else."""
+    if message.status == Status.OK:
+        return message.payload
+    stage = message.payload[2] if message.payload[2:] else 0
+    raise RefusedError(message.kind & ~ANSWER, message.status, _detail(message), stage)
+
+
+def _detail(message: Message) -> int:
+    return int.from_bytes(message.payload[:2], "little")
+
+
+class RefusedError(Exception):
+    """The device refused a request: with a Status, and for Status.MODEL the app's code and the stage."""
+
+    def __init__(self, kind: int, status: int, detail: int, stage: int) -> None:
+        super().__init__(f"request {kind}: status {status}, detail {detail}, stage {stage}")
+        self.kind, self.status, self.detail, self.stage = kind, status, detail, stage

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFLM on this host as a session: reference kernels, no ticks. Each call is a child process; see host.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tflm_zephyr.device.console.result import Arena
+from tflm_zephyr.device.session import refusals
+from tflm_zephyr.device.session.base import (
+    Captured,
+    Closing,
+    Hello,
+    Invocation,
+    Limits,
+    Memory,
+    OperatorInfo,
+    Profile,
+    TensorInfo,
+)
+from tflm_zephyr.errors import DeviceError
+from tflm_zephyr.host import NAMES, HostRun, run_many
+from tflm_zephyr.model import Model, Tensor, load_model
+
+_UNLIMITED = Limits(1 << 31, 1 << 31)
+
+
+class HostSession(Closing):
+    """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package has no way to look inside.
+
+    A model's state carries over as on a device: the inputs since the last reset are run again before a new one when
+    the model keeps any.
+    """
+
+    def __init__(self, path: Path, *, timeout_s: float = 600.0) -> None:
+        """Read the model; raises ModelError."""
+        self._timeout_s = timeout_s
+        self._model = load_model(path)
+        self._bytes = path.read_bytes()
+        self._stateful = _stateful(self._model)
+        self._past: list[tuple[bytes, ...]] = []
+        self._last: HostRun | None = None
+        self._hello = _hello(self._model, path.stem)
+
+    @property
+    def hello(self) -> Hello:
+        """See Session; `arena` is 0 until something ran."""
+        return self._hello
+
+    def select(self, model: str) -> None:
+        """See Session."""
+        if model != self._hello.model:
+            raise DeviceError(f"no model {model} there, but {self._hello.model}", where=NAMES["tflm"])
+        self.reset()
+
+    def invoke(self, inputs: Sequence[bytes]) -> Invocation:
+        """See Session."""
+        return Invocation(self._run(inputs), 0)
+
+    def invoke_many(self, runs: Sequence[Sequence[bytes]], fresh: Sequence[bool]) -> list[Invocation]:
+        """`invoke` for each of `runs` in one child, with a reset before those that are `fresh`.
+
+        The model is in its initial state before and after.
+        """
+        for inputs in runs:
+            refusals.check_inputs(inputs, self._hello)
+        self.reset()
+        if not runs:
+            return []
+        self._last = run_many(self._bytes, runs, reset=fresh, timeout_s=self._timeout_s * len(runs))
+        return [Invocation(outputs, 0) for outputs in self._last.runs]
+
+    def capture(self, inputs: Sequence[bytes]) -> Captured:
+        """Not on the host."""
+        raise self._cannot("look at single operators")
+
+    def profile(self, inputs: Sequence[bytes], runs: int) -> Profile:
+        """Not on the host."""
+        raise self._cannot("count ticks")
+
+    def tensor(self, index: int) -> bytes:
+        """Not on the host."""
+        raise self._cannot("look at a tensor")
+
+    def reset(self) -> None:
+        """See Session."""
+        self._past.clear()
+
+    def memory(self) -> Memory:
+        """TFLM's record of the last run on this machine; see HostRun."""
+        if self._last is None:
+            self._run([bytes(tensor.bytes) for tensor in self._hello.inputs])
+            self.reset()
+        assert self._last is not None
+        last = self._last
+        return Memory(Arena(last.arena_bytes, last.used_bytes, last.head_bytes, last.tail_bytes, "measured"))
+
+    def close(self) -> None:
+        """Nothing is open between calls."""
+
+    def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
+        refusals.check_inputs(inputs, self._hello)
+        runs = [*self._past, tuple(inputs)]
+        self._last = run_many(self._bytes, runs, reset=False, timeout_s=self._timeout_s)
+        if self._stateful:
+            self._past = runs
+        return self._last.runs[-1]
+
+    def _cannot(self, what: str) -> DeviceError:
+        return DeviceError(f"TFLM on the host cannot {what}", where=NAMES["tflm"], hint="Use QEMU or a board")
+
+
+def _hello(model: Model, name: str) -> Hello:
+    main = model.main
+    tensors = tuple(_tensor(tensor) for tensor in main.tensors)
+    operators: list[OperatorInfo] = []
+    for number, subgraph in enumerate(model.subgraphs):
+        for position, operator in enumerate(subgraph.operators):
+            operators.append(OperatorInfo(len(operators), operator.name, number, position))
+    return Hello(
+        protocol=0,
+        app=name,
+        model=name,
+        sha256=model.sha256,
+        models=(name,),
+        inputs=tuple(tensors[index] for index in main.inputs),
+        outputs=tuple(tensors[index] for index in main.outputs),
+        tensors=tensors,
+        operators=tuple(operators),
+        arena=Arena(0, 0, 0, 0, "measured"),
+        kernels="reference",
+        tflm="",
+        zephyr="",
+        board="",
+        limits=_UNLIMITED,
+        hz=0,
+        deterministic=False,
+        instructions_per_tick=None,
+        where="host",
+        link=NAMES["tflm"],
+    )
+
+
+def _tensor(tensor: Tensor) -> TensorInfo:
+    quantization = tensor.quantization
+    quantized = quantization is not None and len(quantization.scales) > 0
+    return TensorInfo(
+        index=tensor.index,
+        name=tensor.name,
+        type=tensor.type.value,
+        shape=tensor.shape,
+        bytes=tensor.size_bytes if tensor.type.has_size else 0,
+        scale=quantization.scales[0] if quantized and quantization is not None else None,
+        zero_point=quantization.zero_points[0] if quantized and quantization and quantization.zero_points else 0,
+        variable=tensor.is_variable,
+    )
+
+
+def _stateful(model: Model) -> bool:
+    """Whether a run may depend on those before it."""
+    names = {operator.name for subgraph in model.subgraphs for operator in subgraph.operators}
+    variables = any(tensor.is_variable for subgraph in model.subgraphs for tensor in subgraph.tensors)
+    return variables or bool(names & {"VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM"})

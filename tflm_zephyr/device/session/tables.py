@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beginning of a session: hello, a model selected, its tables read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tflm_zephyr.device.console.result import Arena
+from tflm_zephyr.device.session import messages
+from tflm_zephyr.device.session.base import Hello, Limits, OperatorInfo, TensorInfo
+from tflm_zephyr.device.session.channel import Channel, RefusedError, checked
+from tflm_zephyr.device.session.messages import Cursor, DeviceHello, Kind, MalformedError, ModelHello, Status, TableOf
+from tflm_zephyr.device.transport.link import Link
+from tflm_zephyr.model import TensorType, operator_name, type_name
+
+_CUSTOM = 32
+# Kernels that keep something from run to run without a variable tensor.
+_STATEFUL = frozenset({"VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM"})
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Described:
+    """Who answered; `stateful`: a run may depend on those before it."""
+
+    hello: Hello
+    stateful: bool
+
+
+def read_hello(
+    channel: Channel,
+    model: str,
+    link: Link,
+    *,
+    patience_s: float,
+    init_s: float,
+    per_tick: int | None,
+) -> Described:
+    """Begin a session and select `model` (the first when "" or not there). Raises as Channel.exchange, RefusedError."""
+    answer = checked(channel.hello(messages.hello(), patience_s))
+    if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
+        raise RefusedError(Kind.HELLO, Status.NO_VERSION, answer[0], 0)
+    device = DeviceHello.parse(answer)
+    channel.widen(device.window_bytes)
+
+    def table(which: TableOf, total: int, entry: Callable[[int, Cursor], _T]) -> tuple[_T, ...]:
+        return read_table(channel, patience_s, which, total, entry)
+
+    models = table(TableOf.MODELS, device.models, lambda _, cursor: cursor.text())
+    number = models.index(model) if model in models else 0
+    found = ModelHello.parse(checked(channel.exchange([messages.select(number)], init_s)[0]))
+    tensors = table(TableOf.TENSORS, found.tensors, _tensor)
+    operators = table(TableOf.OPERATORS, found.operators, _operator)
+    inputs = table(TableOf.INPUTS, found.inputs, lambda _, cursor: cursor.take("i")[0])
+    outputs = table(TableOf.OUTPUTS, found.outputs, lambda _, cursor: cursor.take("i")[0])
+    if not all(0 <= index < len(tensors) for index in (*inputs, *outputs)):
+        raise MalformedError("an input or output is none of the tensors")
+    for index in (*inputs, *outputs):
+        _check_interface(tensors[index])
+    hello = Hello(
+        protocol=device.version,
+        app=device.app,
+        model=found.name,
+        sha256=found.sha256,
+        models=models,
+        inputs=tuple(tensors[index] for index in inputs),
+        outputs=tuple(tensors[index] for index in outputs),
+        tensors=tensors,
+        operators=tuple(operator for operator, _ in operators),
+        arena=Arena(
+            found.arena_bytes,
+            found.head_bytes + found.tail_bytes,
+            found.head_bytes,
+            found.tail_bytes,
+            found.arena_source,
+        ),
+        kernels=device.kernels,
+        tflm=device.tflm,
+        zephyr=device.zephyr,
+        board=device.board,
+        limits=Limits(device.payload_bytes, device.window_bytes),
+        hz=device.hz,
+        deterministic=per_tick is not None,
+        instructions_per_tick=per_tick,
+        where=link.where,
+        link=link.name,
+    )
+    stateful = any(tensor.variable for tensor in tensors) or any(stateful for _, stateful in operators)
+    return Described(hello, stateful)
+
+
+def read_table(
+    channel: Channel, patience_s: float, which: TableOf, total: int, entry: Callable[[int, Cursor], _T]
+) -> tuple[_T, ...]:
+    """All `total` entries, each read by `entry` of its number and what comes. Raises as read_hello."""
+    entries: list[_T] = []
+    while len(entries) < total:
+        cursor = Cursor(checked(channel.exchange([messages.table(which, len(entries))], patience_s)[0]))
+        (following,) = cursor.take("H")
+        if following <= len(entries) or following > total:
+            raise MalformedError(f"table {which.name} has {following} entries, not {total}")
+        for index in range(len(entries), following):
+            entries.append(entry(index, cursor))
+    return tuple(entries)
+
+
+def _tensor(index: int, cursor: Cursor) -> TensorInfo:
+    kind, flags, size = cursor.take("BBI")
+    scale = cursor.real()
+    zero_point, rank = cursor.take("iB")
+    shape = cursor.take(f"{rank}i")
+    name = cursor.text()
+    type_ = type_name(kind)
+    if type_ is None:
+        raise MalformedError(f"tensor {index} is of type {kind}")
+    quantized = bool(flags & 2) and scale != 0.0
+    if size > _sizes(type_, shape)[-1]:  # a kernel may have made it smaller
+        raise MalformedError(f"tensor {index} ({name}), {type_} of shape {list(shape)}, has {size} bytes")
+    return TensorInfo(
+        index=index,
+        name=name,
+        type=type_,
+        shape=shape,
+        bytes=size,
+        scale=scale if quantized else None,
+        zero_point=zero_point if quantized else 0,
+        variable=bool(flags & 1),
+    )
+
+
+def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
+    """How many bytes a tensor may have, the most last; of strings and the like any number."""
+    kind = TensorType(type_) if type_ in set(TensorType) else None
+    if kind is None or not kind.has_size:
+        return range(1 << 32)
+    count = math.prod(max(length, 0) for length in shape)
+    return ((count + 1) // 2, count) if kind is TensorType.INT4 else (count * kind.size_bytes,)
+
+
+def _check_interface(tensor: TensorInfo) -> None:
+    """MalformedError for an input or output that nobody could fill or read."""
+    what = f"tensor {tensor.index} ({tensor.name}), an input or output,"
+    bad_shape = any(length <= 0 for length in tensor.shape)
+    if bad_shape or not tensor.bytes or tensor.bytes not in _sizes(tensor.type, tensor.shape):
+        said = f"is {tensor.type} of shape {list(tensor.shape)} and has {tensor.bytes} bytes"
+        raise MalformedError(f"{what} {said}")
+    if tensor.scale is not None and not 0.0 < tensor.scale < math.inf:
+        raise MalformedError(f"{what} has the scale {tensor.scale}")
+
+
+def _operator(index: int, cursor: Cursor) -> tuple[OperatorInfo, bool]:
+    code, subgraph, position = cursor.take("iHH")
+    custom = cursor.text()
+    builtin = operator_name(code)
+    name = custom if code == _CUSTOM and custom else builtin
+    return OperatorInfo(index, name, subgraph, position), builtin in _STATEFUL

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A serial port as a link: a local one, or any URL that pyserial knows (socket://, rfc2217://, ...)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import termios
+import time
+from collections.abc import Callable
+from typing import Any
+
+import serial
+
+from tflm_zephyr.device.transport.link import LinkBlockedError, LinkEndedError, Where
+from tflm_zephyr.device.transport.ports import find_ports
+from tflm_zephyr.errors import DeviceError
+
+_POLL_S = 0.05  # a port's own time-out stays as it is: changing it makes pyserial configure the port again
+_WRITE_TIMEOUT_S = 10.0
+_A_PORT = "A port is a device such as /dev/ttyACM0, or a URL such as socket://host:port"
+_HINTS = {
+    errno.ENOENT: "Is the board plugged in and switched on?",
+    errno.EACCES: "Add yourself to the port's group (dialout on Debian), then log in again",
+    errno.EPERM: "Add yourself to the port's group (dialout on Debian), then log in again",
+    errno.EBUSY: "Another program has it open: a terminal, a modem manager, another run",
+    errno.EAGAIN: "Another program has it open: a terminal, a modem manager, another run",
+    errno.EISDIR: _A_PORT,
+    errno.ENOTTY: _A_PORT,
+    errno.ECONNREFUSED: "Nothing listens there; is the port server running?",
+}
+_TCP_PORT = re.compile(r"://[^/?]*:\d+(?:[/?]|$)")
+_WHAT = {
+    errno.ENOENT: "no such serial port",
+    errno.EACCES: "no permission to open this serial port",
+    errno.EPERM: "no permission to open this serial port",
+    errno.EBUSY: "this serial port is busy",
+    errno.EAGAIN: "this serial port is busy",
+    errno.EISDIR: "is a folder, no serial port",
+    errno.ENOTTY: "is no serial port",
+}
+
+
+class SerialLink:
+    """The console port of a board at `url`; taken for this process alone while it is open."""
+
+    where: Where = "serial"
+
+    def __init__(self, url: str, baudrate: int = 115200, find: Callable[[], str] | None = None) -> None:
+        """`url`: a device ("/dev/ttyACM0") or a pyserial URL. Does not touch the port.
+
+        `find` says at each `open` what the URL is now: a board that is plugged in again may be another device.
+        """
+        self.name = url
+        self._find = find
+        self._baudrate = baudrate
+        self._port: Any = None
+
+    def open(self) -> None:
+        """Open the port. Raises DeviceError: missing, not permitted, busy, not a port, unreachable."""
+        # pyserial's rfc2217:// takes no time-out for writing: its socket has the system's.
+        write_timeout = None if self.name.startswith("rfc2217:") else _WRITE_TIMEOUT_S
+        url = self.name if self._find is None else self._find()
+        try:
+            self._port = serial.serial_for_url(
+                url, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=write_timeout, exclusive=True
+            )
+        except (OSError, ValueError, AttributeError, TypeError, EOFError, NotImplementedError) as err:
+            raise self._refused(err) from err
+
+    def close(self) -> None:
+        """Release the port."""
+        port, self._port = self._port, None
+        if port is not None:
+            try:
+                port.close()
+            except (OSError, ValueError):
+                return  # an unplugged port is released already
+
+    def read(self, timeout_s: float) -> bytes:
+        """See Link.read."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                data: bytes = self._port.read(1)
+            except (OSError, TypeError, ValueError) as err:
+                raise LinkEndedError("the port is gone: unplugged, or its server ended") from err
+            if data:
+                return data + self._waiting()
+            if time.monotonic() >= deadline:
+                return b""
+
+    def _waiting(self) -> bytes:
+        """What else is there; a port that ends here says so at the next read, so that no byte is lost."""
+        try:
+            return bytes(self._port.read(self._port.in_waiting))
+        except (OSError, TypeError, ValueError):
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """See Link.write."""
+        try:
+            self._port.write(data)
+            self._port.flush()
+        except serial.SerialTimeoutException as err:
+            raise LinkBlockedError(f"the port took nothing more for {_WRITE_TIMEOUT_S:g} s") from err
+        except (OSError, TypeError, ValueError, termios.error) as err:  # the last, no OSError, while it drains
+            raise LinkEndedError("the port is gone: unplugged, or its server ended") from err
+
+    def _refused(self, err: BaseException) -> DeviceError:
+        number = _errno_of(err)
+        if number in _WHAT:
+            hint = _HINTS[number]
+            if number == errno.ENOENT:
+                hint += f" Ports that are here: {', '.join(port.device for port in find_ports()) or 'none'}"
+            return DeviceError(_WHAT[number], where=self.name, hint=hint)
+        text = " ".join(str(err).split()) or type(err).__name__
+        if self.name.partition("://")[0] in ("socket", "rfc2217") and not _TCP_PORT.search(self.name):
+            text = "it names no TCP port"
+        hint = _HINTS.get(number, _A_PORT)
+        return DeviceError(f"cannot open this serial port ({text})", where=self.name, hint=hint)
+
+
+def _errno_of(err: BaseException) -> int:
+    """The errno of an error or of what caused it; pyserial hides some in the text alone."""
+    seen: BaseException | None = err
+    while seen is not None:
+        number = getattr(seen, "errno", None)
+        if isinstance(number, int):
+            return number
+        seen = seen.__cause__ or seen.__context__
+    text = str(err)
+    return next((number for number in _HINTS if f"[Errno {number}]" in text or os.strerror(number) in text), 0)

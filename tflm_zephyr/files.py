@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files written whole or not at all, and never over something else without being asked."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tflm_zephyr.errors import AppError
+
+
+def check_new(path: Path, data: bytes, *, force: bool = False) -> None:
+    """AppError when something else than `data` is at `path` already, unless `force`."""
+    if os.path.lexists(path) and read_if_there(path) != data and not force:
+        raise AppError("is there already and differs", where=str(path), hint="Remove it, or use --force")
+
+
+def write_new(path: Path, data: bytes, *, force: bool = False) -> None:
+    """`data` at `path`, after `check_new`; with `force` what differs is kept as `<name>.orig`."""
+    try:
+        check_new(path, data, force=force)
+        on_disk = read_if_there(path)
+        if on_disk not in (None, data):
+            write_atomically(free_name(path), on_disk)
+        write_atomically(path, data)
+    except OSError as err:
+        raise AppError(f"cannot write ({err.strerror or err})", where=str(path)) from err
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """`data` at `path`, whole or not at all; untouched when it holds just that. Folders are made."""
+    if read_if_there(path) == data:
+        return
+    make_folders(path.parent)
+    temporary = stage(path, data)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def stage(path: Path, data: bytes) -> Path:
+    """A new file beside `path` that holds `data`, with the mode that `path` has or will have."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tflm-zephyr.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def make_folders(folder: Path) -> list[Path]:
+    """Make `folder`; those that were made, outermost first."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return made[::-1]
+
+
+def free_name(path: Path) -> Path:
+    candidate, n = path.with_name(f"{path.name}.orig"), 1
+    while os.path.lexists(candidate):
+        candidate, n = path.with_name(f"{path.name}.orig{n}"), n + 1
+    return candidate
+
+
+def read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise AppError("a folder stands where a file should be", where=str(path), hint="Remove or rename it") from None
+    except NotADirectoryError:
+        raise AppError("a file stands where a folder should be", where=str(path.parent), hint="Remove it") from None

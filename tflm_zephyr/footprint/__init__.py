@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ELF file and linker map -> flash and RAM by part; estimates and the verdict before a build."""
+
+from __future__ import annotations
+
+from tflm_zephyr.footprint import attribution
+from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstimate, Runs, Verdict, verdict
+from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies
+from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
+from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
+
+__all__ = [
+    "BY_MAP",
+    "CLOSE",
+    "CMSIS_NN",
+    "NO",
+    "OWN",
+    "UNKNOWN",
+    "YES",
+    "BoardFit",
+    "Footprint",
+    "Kernel",
+    "LinkedKernels",
+    "OwnBuffer",
+    "RegionEstimate",
+    "Remedy",
+    "Row",
+    "Runs",
+    "Verdict",
+    "attribution",
+    "changes",
+    "find_elf",
+    "linked_kernels",
+    "load_footprint",
+    "own_buffer",
+    "remedies",
+    "verdict",
+]

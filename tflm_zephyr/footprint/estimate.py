@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flash and RAM of an app on a board before anything is built, and whether it fits there. Pure.
+
+A sum of parts: the board's base (board_sizes), the kernels (kernel_sizes), each model's bytes, reference data and
+arena, and the main stack. What is known to the byte has no error; the rest has the bounds that the tables' own
+measurements give: how far apps of real models were off, a hundredth of the kernels, how much cores and boards differ
+where another stands in, and the largest kernel of all for one that was not measured. The tables are of GNU Arm
+Embedded 12.2 with picolibc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.boards import Board, libraries_of
+from tflm_zephyr.codegen import AppSpec, ModelConfig, ModelSpec
+from tflm_zephyr.footprint.board_sizes import BoardBase
+from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
+from tflm_zephyr.kernels import FPU, RESOLVER_ENTRY_BYTES, KernelNeed
+
+YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
+MODEL_ALIGNMENT = ARENA_ALIGNMENT = 16
+_ARRAY_ALIGNMENT = 4
+# The self-test's comparison of float outputs: hello_world_float's app on nrf9160dk/nrf9160/ns, whose core has an FPU.
+# Without one it takes routines of libgcc, which float kernels may have brought: the bound is wider by their size.
+_FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
+_POINTER_BYTES = 4
+_MIXING = 100  # kernels linked together are a hundredth off the table's sum at most; ten models: a thousandth
+# What an app with a table of the plan does without; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
+_PLANNER_BYTES = 1024
+_SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
+
+
+@dataclass(frozen=True)
+class RegionEstimate:
+    """Bytes of one memory: the estimate, how far below and above it the truth may lie, and what the board has.
+
+    `above_bytes` is None where the estimate is a lower bound and nothing more.
+    """
+
+    used_bytes: int
+    below_bytes: int
+    above_bytes: int | None
+    available_bytes: int
+
+    @property
+    def fits(self) -> str:
+        """YES, NO, CLOSE, or UNKNOWN where no upper bound is known."""
+        if self.used_bytes - self.below_bytes > self.available_bytes:
+            return NO
+        if self.above_bytes is None:
+            return UNKNOWN
+        return YES if self.used_bytes + self.above_bytes <= self.available_bytes else CLOSE
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much the estimate is over what there is; 0 where it is not."""
+        return max(0, self.used_bytes - self.available_bytes)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One summand, bytes of flash and RAM."""
+
+    name: str
+    flash_bytes: int
+    ram_bytes: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An app's flash and RAM on `board` with the kernels of `library`; both None, with the `reason`, if not known.
+
+    `notes` say what was not measured and stands in, or is not counted.
+    """
+
+    board: str
+    library: str = ""
+    flash: RegionEstimate | None = None
+    ram: RegionEstimate | None = None
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def fits(self) -> str:
+        """NO when either memory is too small, YES when both surely do."""
+        if self.flash is None or self.ram is None:
+            return UNKNOWN
+        found = {self.flash.fits, self.ram.fits}
+        return next(word for word in (NO, UNKNOWN, CLOSE, YES) if word in found)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How many self-test runs each model has; `sure` tells of which ones that is certain, none given for all.
+
+    A model that no engine may be able to run may end up without any.
+    """
+
+    counts: tuple[int, ...]
+    sure: tuple[bool, ...] = ()
+
+    def at_most(self, models: Sequence[ModelConfig]) -> Runs:
+        """These, where `models` do not ask for fewer."""
+        return Runs(tuple(min(n, model.runs) for n, model in zip(self.counts, models, strict=True)), self.sure)
+
+    @property
+    def certain(self) -> tuple[bool, ...]:
+        """`sure`, written out."""
+        return self.sure or (True,) * len(self.counts)
+
+
+def verdicts(spec: AppSpec, runs: Runs | None = None) -> tuple[Verdict, ...]:
+    """The verdict for each of the app's boards. `runs`: self-test runs of each model, when `spec` has none yet."""
+    return tuple(verdict(spec, board, runs) for board in spec.boards)
+
+
+def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
+    """The verdict for one board; see `verdicts`."""
+    if board.flash_kib is None or board.ram_kib is None:
+        return Verdict(board.name, reason="how much memory it has is not known here")
+    found = base_for(board)
+    if found is None:
+        return Verdict(board.name, reason=f"nothing was measured for its core ({board.core or board.arch})")
+    base, library = found.base, _library(spec, board)
+    kernels = kernels_for(spec, library, found)
+    other_flash, other_ram, other_notes = revisions_for(spec, library, base, kernels.need)
+    runs = runs or Runs(tuple(len(model.golden) for model in spec.models))
+    parts = _parts(spec, base, kernels.need, runs)
+    padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
+    if spec.float_outputs and not base.core.endswith(FPU):
+        padding += _FLOAT_ROUTINES_BYTES
+    unmeasured, unknown_arena, unsure = _unmeasured(spec), _unknown_arena(spec), _unsure(spec.models, runs)
+    # Buffers in a section of the user's choice may lie in another memory, or nowhere.
+    elsewhere = sum(item.bytes for model in spec.models for item in model.preallocated if item.section)
+    if any(model.static_plan for model in spec.models):
+        padding += _PLANNER_BYTES
+    flash = _use(
+        sum(part.flash_bytes for part in parts),
+        base.off_flash_bytes,
+        padding + found.spread_flash + other_flash + kernels.spread_flash + kernels.need.flash_bytes // _MIXING,
+        None if unmeasured else kernels.unknown_flash,
+        board.flash_kib * 1024 - board.flash_reserved_bytes,
+    )
+    ram = _use(
+        sum(part.ram_bytes for part in parts),
+        base.off_ram_bytes,
+        ARENA_ALIGNMENT * (len(spec.models) + 1) + elsewhere + found.spread_ram + other_ram + kernels.spread_ram,
+        None if unmeasured or unknown_arena else kernels.unknown_ram,
+        board.ram_kib * 1024,
+    )
+    if unsure:
+        flash = replace(flash, below_bytes=flash.below_bytes + unsure)
+        unmeasured += (f"up to {unsure} bytes less: perhaps no engine here gives the self-test its reference",)
+    notes = (*found.notes, *kernels.notes, *other_notes, *unmeasured, *unknown_arena)
+    return Verdict(board.name, library, flash, ram, parts, notes)
+
+
+def _parts(spec: AppSpec, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[Part, ...]:
+    more, shared = len(spec.models) - 1, spec.shared_arena
+    return (
+        Part(
+            "app, TFLM and Zephyr",
+            base.flash_bytes + more * base.next_model_flash_bytes + (_FLOAT_OUTPUT_BYTES if spec.float_outputs else 0),
+            base.ram_bytes + more * base.next_model_ram_bytes + _resolvers(spec.models),
+        ),
+        Part("kernels", need.flash_bytes, need.ram_bytes),
+        *(part for model, count in zip(spec.models, runs.counts, strict=True) for part in _model(spec, model, count)),
+        *(() if shared is None else (Part("arena of all models", 0, shared.bytes),)),
+        Part("main stack", 0, spec.main_stack_bytes),
+    )
+
+
+def golden_bytes(model: ModelSpec, runs: int) -> int:
+    """Flash that a model's reference data takes: templates/app/src/models/model_golden.cpp.j2."""
+    if not runs:
+        return _SHA256_BYTES
+    pair = 2 * _POINTER_BYTES  # Golden
+    return runs * sum(tensor.bytes for tensor in (*model.inputs, *model.outputs)) + 1 + pair + _SHA256_BYTES
+
+
+def _unsure(models: Sequence[ModelSpec], runs: Runs) -> int:
+    """Flash of the reference data that may not come about."""
+    found = zip(models, runs.counts, runs.certain, strict=True)
+    return sum(golden_bytes(model, count) - golden_bytes(model, 0) for model, count, sure in found if not sure)
+
+
+def _arrays(runs: int) -> int:
+    return 2 if runs else 1
+
+
+def _model(spec: AppSpec, model: ModelSpec, runs: int) -> list[Part]:
+    parts = [
+        Part(f"model {model.ident}", len(model.data), 0),
+        Part(f"golden data of {model.ident}", golden_bytes(model, runs), 0),
+    ]
+    if model.static_plan is not None:
+        offset_bytes = 2 if spec.slot_type == "uint16_t" else 4
+        parts.append(Part(f"plan of {model.ident}", 2 * offset_bytes * len(model.static_plan.slots), 0))
+    if model.preallocated:
+        held = sum(item.bytes + -item.bytes % item.alignment for item in model.preallocated)
+        parts.append(Part(f"buffers of {model.ident}", 0, held))
+    if spec.shared_arena is None:
+        parts.append(Part(f"arena of {model.ident}", 0, model.arena.bytes))
+    return parts
+
+
+def _resolvers(models: Sequence[ModelSpec]) -> int:
+    """What the models' resolvers take beside entries for the app's distinct operators, which count as the kernels'."""
+    distinct = {name for model in models for name in model.registrations}
+    return RESOLVER_ENTRY_BYTES * (sum(model.resolver.size for model in models) - len(distinct))
+
+
+def _use(used: int, off: tuple[int, int], around: int, above: int | None, available: int) -> RegionEstimate:
+    """`off`: by how much less and more real apps took; the estimate is moved to the middle of that."""
+    middle = (off[0] + off[1]) // 2
+    half = max(off[1] - middle, middle - off[0])
+    bound = half + around
+    return RegionEstimate(used + middle, bound, None if above is None else bound + above, available)
+
+
+def _unmeasured(spec: AppSpec) -> tuple[str, ...]:
+    """Why the estimate is no more than a lower bound."""
+    whys = (
+        (spec.debug, "messages and asserts of a debug build are not counted"),
+        (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
+        (spec.host_link, "what answers a host (host_link) was not measured"),
+        (spec.record or spec.measure, "what records or measures the arena was not measured"),
+        (spec.shared_arena is not None, "what shares an arena was not measured"),
+        (any(model.static_plan for model in spec.models), "the code that reads a static plan was not measured"),
+        (any(model.preallocated for model in spec.models), "the code for preallocated tensors was not measured"),
+    )
+    return tuple(f"at least, as {why}" for applies, why in whys if applies)
+
+
+def _unknown_arena(spec: AppSpec) -> tuple[str, ...]:
+    """Why the arenas, and with them RAM, are no more than lower bounds."""
+    keys = sorted({key for model in spec.models for key in model.arena.unknown})
+    return (f"RAM at least, as what {', '.join(keys)} asks of the arena is not known",) if keys else ()
+
+
+def _library(spec: AppSpec, board: Board) -> str:
+    """The kernel library that the app takes on `board`."""
+    allowed = [name for name in spec.kernels if name in libraries_of(board)]
+    return (allowed or list(spec.kernels))[0]

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFLM and LiteRT on this machine, each run in a child process."""
+
+from __future__ import annotations
+
+from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.run import (
+    DEFAULT_TIMEOUT_S,
+    NAMES,
+    PACKAGES,
+    HostRun,
+    TailSection,
+    available,
+    recorded_sections,
+    run_many,
+)
+
+__all__ = [
+    "DEFAULT_TIMEOUT_S",
+    "NAMES",
+    "PACKAGES",
+    "HostRun",
+    "TailSection",
+    "available",
+    "golden_outputs",
+    "recorded_sections",
+    "run_many",
+    "seeded_inputs",
+]

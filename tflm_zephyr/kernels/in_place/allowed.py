@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far an operator's output may lie over input that it has already read ("diagonal memory optimisation").
+
+TFLM lets all tensors of an operator live at once. A kernel that walks from front to back is done with the head of
+its input before it writes there, if the output begins far enough below the input: each kernel's distance is derived
+from its loops in overlap_reference, overlap_moves and overlap_cmsis_nn. Whoever uses it must see to the rest: the
+input is not needed after the operator, nor is it a model's input or output that must be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tflm_zephyr.kernels.base import KernelLibrary
+from tflm_zephyr.kernels.in_place import cmsis_nn, reference
+from tflm_zephyr.kernels.in_place.rules import InPlaceDistance, Rule
+from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.model import Model, Operator, Subgraph, Tensor, TensorType
+from tflm_zephyr.tflm import PINNED_REVISION
+
+CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
+"""The pin of Zephyr 4.1, whose loops were read; TFLM's are those of PINNED_REVISION."""
+
+_CHARACTERS = (TensorType.INT8, TensorType.UINT8)
+
+
+@dataclass(frozen=True)
+class TensorOverlap:
+    """The tensor `output` may lie over the tensor `input` (indices in the subgraph) while the operator runs.
+
+    Allowed are input offset - output offset >= distance_bytes (None: no such distance is known) and, where
+    `in_place`, equal offsets; else the tensors must not share a byte. The distance is in bytes, exact and not
+    aligned; when it is negative the output may begin inside the input.
+    """
+
+    input: int
+    output: int
+    distance_bytes: int | None
+    in_place: bool
+
+    def allows(self, input_offset: int, output_offset: int) -> bool:
+        """Whether the two offsets are allowed even where the tensors share bytes."""
+        if self.in_place and input_offset == output_offset:
+            return True
+        return self.distance_bytes is not None and input_offset - output_offset >= self.distance_bytes
+
+
+def other_kernels(found: Mapping[str, str]) -> str:
+    """What is not known to have the kernels that were read: "" or, in words, where `found` differs.
+
+    found: revisions by name, "TFLM" and where its kernels are used "CMSIS-NN"; "" for one that nobody can tell.
+    """
+    read = {"TFLM": PINNED_REVISION, "CMSIS-NN": CMSIS_NN_REVISION}
+    told = (
+        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {read[name][:12]}"
+        for name, revision in sorted(found.items())
+        if revision != read[name]
+    )
+    return ", ".join(told)
+
+
+def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
+    """The rules of a kernel library by operator key; what is not there allows no overlap."""
+    rules: Mapping[str, Rule] = {}
+    if library.name == "cmsis_nn":
+        rules = cmsis_nn.table(library.core)
+    elif library.name == "reference":
+        rules = reference.table()
+    return {key: rule for key, rule in rules.items() if library.knows(key)}
+
+
+def kind_of(library: KernelLibrary) -> str:
+    """reference, cmsis_nn or cmsis_nn+helium. Overlaps that hold for one of a kind hold for all, as no rule depends on
+    more of the core."""
+    return f"{library.name}+helium" if library.name == "cmsis_nn" and library.core.mve else library.name
+
+
+def untried(library: KernelLibrary) -> bool:
+    """Whether its rules were read in the code, but no plan that uses them was run: those for Helium."""
+    return library.name == "cmsis_nn" and library.core.mve
+
+
+def overlaps(
+    library: KernelLibrary,
+    model: Model,
+    subgraph: Subgraph,
+    operator: Operator,
+    rules: Mapping[str, Rule] | None = None,
+) -> tuple[TensorOverlap, ...]:
+    """What may overlap while `operator` runs, sorted; () where nothing is known.
+
+    `rules` are those of `rules_of(library)`, to be read once for many operators. Left out are constants, variables,
+    empty tensors, a distance at which nothing is shared, and pairs of element types whose accesses a compiler may
+    reorder because such pointers do not alias: different types, neither int8 nor uint8. The C++ standard ([basic.lval])
+    exempts char, unsigned char and std::byte only, and int8_t is signed char; what is relied upon is that GCC and
+    Clang let all three character types alias anything. Zephyr compiles C and C++ with -fno-strict-aliasing besides,
+    with which they reorder no such accesses at all.
+    A tensor that the operator reads at several places has the largest of their distances. ModelError where TFLM
+    would refuse the operator.
+    """
+    rule = (rules_of(library) if rules is None else rules).get(operator.key)
+    if rule is None:
+        return ()
+    found = {(o.input, o.output): o for o in rule(Node(model, subgraph, operator))}
+    pairs = {(i, o) for i in operator.inputs for o in operator.outputs if i >= 0 and o >= 0 and i != o}
+    answers = (_together(subgraph, operator, found, *pair) for pair in sorted(pairs))
+    return tuple(answer for answer in answers if answer is not None)
+
+
+def _together(
+    subgraph: Subgraph, operator: Operator, found: Mapping[tuple[int, int], InPlaceDistance], source: int, result: int
+) -> TensorOverlap | None:
+    """What holds for a pair of tensors at all of their places."""
+    tensors = subgraph.tensors[source], subgraph.tensors[result]
+    if not all(map(_is_planned, tensors)) or operator.outputs.count(result) != 1:
+        return None
+    number = operator.outputs.index(result)
+    each = [found.get((place, number)) for place, index in enumerate(operator.inputs) if index == source]
+    known = [overlap for overlap in each if overlap is not None]
+    if len(known) != len(each):
+        return None
+    distances = [overlap.distance_bytes for overlap in known if overlap.distance_bytes is not None]
+    distance = max(distances) if len(distances) == len(known) and _may_alias(*tensors) else None
+    in_place = all(overlap.in_place for overlap in known) and tensors[0].type is tensors[1].type
+    if distance is not None:
+        distance = max(distance, -tensors[0].size_bytes)
+        in_place = in_place or distance <= 0
+        distance = distance if distance < tensors[1].size_bytes else None
+    return TensorOverlap(source, result, distance, in_place) if distance is not None or in_place else None
+
+
+def _is_planned(tensor: Tensor) -> bool:
+    return not tensor.is_constant and not tensor.is_variable and tensor.type.has_size and tensor.size_bytes > 0
+
+
+def _may_alias(one: Tensor, other: Tensor) -> bool:
+    return one.type is other.type or one.type in _CHARACTERS or other.type in _CHARACTERS

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs buffers with lifespans into one arena: Problem -> Plan. Knows nothing of models or TFLM."""
+
+from __future__ import annotations
+
+from tflm_zephyr.memory_planner import csv_files, memory_map
+from tflm_zephyr.memory_planner.checker import WhyUnsafe, check_plan
+from tflm_zephyr.memory_planner.greedy_planner import greedy
+from tflm_zephyr.memory_planner.linear_planner import linear
+from tflm_zephyr.memory_planner.packing import pack
+from tflm_zephyr.memory_planner.problem import Buffer, InPlacePair, Plan, Problem, lower_bound, most_saved
+
+__all__ = [
+    "Buffer",
+    "InPlacePair",
+    "Plan",
+    "Problem",
+    "WhyUnsafe",
+    "check_plan",
+    "csv_files",
+    "greedy",
+    "linear",
+    "lower_bound",
+    "memory_map",
+    "most_saved",
+    "pack",
+]

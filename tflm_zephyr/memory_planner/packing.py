@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packing planner: never worse than TFLM's greedy rule, the same plan for the same problem.
+
+First TFLM's rule, then first fit in other orders; where that does not reach the lower bound, searches for a
+packing within a given size, short ones first. No clock decides: all ends when its budget of work is spent.
+
+Where outputs may overlap inputs this is done twice: first with all that can be in place as one buffer, which leaves
+the least to decide, then with every buffer for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice, permutations
+
+from tflm_zephyr.memory_planner.greedy_planner import first_fit, greedy
+from tflm_zephyr.memory_planner.in_place_packing import merged_in_place, overlapping_first_fit
+from tflm_zephyr.memory_planner.problem import InPlacePair, Plan, Problem, lower_bound
+from tflm_zephyr.memory_planner.reduction import fit_reduced, pieces
+
+_Key = Callable[[int], tuple[int, ...]]
+
+WORK = 120_000_000
+"""Looks of the searches at a buffer in a section: tens of seconds on one core."""
+_SHORTEST, _SHORTEST_EACH = 300_000, 400  # looks of the first searches above the goal: at least, and a buffer
+_MORE = 4  # times as many in each further round
+_AT_GOAL = 2  # times as many for the search within the goal itself, after the first round
+_BISECTIONS = 10
+_MANY_BUFFERS = 500  # beyond these only one of the orders is tried, and the search before it
+_FEW_BUFFERS = 6  # all orders of so few are tried where the search does not know what overlaps allow
+_MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
+
+
+def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, known: Plan | None = None) -> Plan:
+    """The smallest plan found; its `proven_bytes` say what no plan can go below, as far as that is proven.
+
+    The search ends at that bound, or when `work` is spent; with `capacity` bytes given also where these are reached, or
+    proven to be too few. `known` is what `greedy` makes of the problem, where that has been computed already.
+    """
+    bound = lower_bound(problem)
+    best = replace(known or greedy(problem), problem=problem, proven_bytes=bound)
+    goal = max(bound, capacity or 0)
+    merged = merged_in_place(problem)
+    if merged is not None and best.size_bytes > goal:
+        found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work // 2)
+        if found.size_bytes < best.size_bytes:
+            best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
+    rest = work // (4 if merged is not None else 2 if problem.overlaps else 1)  # with overlaps there is a proof to come
+    best = _packed(best, goal, rest, capacity)
+    relaxed = _relaxed(problem)
+    if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
+        proven = _Search(replace(best, problem=relaxed), goal, rest).run().proven_bytes
+        best = replace(best, proven_bytes=max(best.proven_bytes, proven))
+    free = [i for i, buffer in enumerate(problem.buffers) if buffer.offset is None]
+    if problem.overlaps and len(free) <= _FEW_BUFFERS:
+        best = _ordered(best, map(list, permutations(free)), max(goal, best.proven_bytes))
+    return best
+
+
+def _relaxed(problem: Problem) -> Problem:
+    """With all that may be in place at any distance from 0 on, which the search knows: every plan is one of it, too."""
+    overlaps = (
+        replace(overlap, distance=min(0, overlap.distance or 0)) if overlap.in_place else overlap
+        for overlap in problem.overlaps
+    )
+    return replace(problem, overlaps=tuple(overlaps))
+
+
+def _packed(best: Plan, goal: int, work: int, capacity: int | None = None) -> Plan:
+    problem = best.problem
+    orders = _orders(problem)
+    if len(problem.buffers) <= _MANY_BUFFERS:
+        best = _ordered(best, orders, goal)
+    searched = False
+    if best.size_bytes > goal and not any(buffer.offset is not None for buffer in problem.buffers):
+        search = _Search(best, goal, work, capacity)
+        best, searched = search.run(), search.pieces is not None
+    return _ordered(best, islice(orders, 1) if searched else orders, goal)
+
+
+def _ordered(best: Plan, orders: Iterator[list[int]], goal: int) -> Plan:
+    """First fit in these orders, as long as none reaches the goal."""
+    problem, meets = best.problem, None
+    if problem.overlaps and best.size_bytes > goal:
+        buffers = problem.buffers
+        met = pieces([b.lower for b in buffers], [b.upper for b in buffers], problem.sizes, _MOST_PAIRS)
+        meets = None if met is None else met.meets
+    while best.size_bytes > goal and (order := next(orders, None)) is not None:
+        if meets is None:
+            plan = first_fit(problem, order, "packed")
+        else:
+            plan = overlapping_first_fit(problem, meets, order, "packed")
+        if plan.size_bytes < best.size_bytes:
+            best = replace(plan, proven_bytes=best.proven_bytes)
+    return best
+
+
+def _orders(problem: Problem) -> Iterator[list[int]]:
+    sizes, buffers = problem.sizes, problem.buffers
+    free = [i for i, buffer in enumerate(buffers) if buffer.offset is None]
+    life = [buffer.upper - buffer.lower for buffer in buffers]
+    keys: tuple[_Key, ...] = (
+        lambda i: (-sizes[i] * life[i],),
+        lambda i: (-life[i], -sizes[i]),
+        lambda i: (-sizes[i], -life[i]),
+        lambda i: (buffers[i].lower, -life[i]),
+        lambda i: (-buffers[i].upper, -life[i]),
+    )
+    return (sorted(free, key=key) for key in keys)
+
+
+def _is_searched(problem: Problem, overlap: InPlacePair) -> bool:
+    """Whether the search knows all that the overlap allows: neither equal offsets below the lead, nor an output that
+    starts above its input."""
+    lead = problem.leads.get((overlap.input, overlap.output))
+    above = overlap.distance is not None and overlap.distance <= -problem.alignment
+    return not above and (lead == 0 or not overlap.in_place)
+
+
+class _Search:
+    """Searches for ever smaller plans, between a size that is proven impossible and the best one.
+
+    Sizes are counted in the largest unit that all of them share.
+    """
+
+    def __init__(self, best: Plan, goal: int, work: int, capacity: int | None = None) -> None:
+        problem, self.capacity = best.problem, capacity
+        # Buffers of no bytes are out of the way anywhere; TFLM puts them at 0.
+        self.indices = [i for i, size in enumerate(problem.sizes) if size > 0]
+        buffers = [problem.buffers[i] for i in self.indices]
+        sizes = [problem.sizes[i] for i in self.indices]
+        self.unit = math.gcd(*sizes, *problem.leads.values())
+        place = {i: k for k, i in enumerate(self.indices)}
+        leads = [(place[i], place[o], lead // self.unit) for (i, o), lead in problem.leads.items()]
+        self.pieces = pieces(
+            [b.lower for b in buffers],
+            [b.upper for b in buffers],
+            [size // self.unit for size in sizes],
+            _MOST_PAIRS,
+            leads,
+        )
+        self.best, self.budget = best, work
+        self.proves = all(_is_searched(problem, overlap) for overlap in problem.overlaps)
+        self.goal = self._units(goal)
+
+    def run(self) -> Plan:
+        at_goal = work = max(_SHORTEST, _SHORTEST_EACH * len(self.indices))
+        while self.pieces is not None and not self._finished():
+            self._attempt(self.goal, at_goal)
+            self._bisect(work)
+            work *= _MORE
+            at_goal = _AT_GOAL * work
+        return self.best
+
+    def _finished(self) -> bool:
+        impossible = self.capacity is not None and self.best.proven_bytes > self.capacity
+        return impossible or self.budget <= 0 or self._units(self.best.size_bytes) <= self.goal
+
+    def _units(self, size_bytes: int) -> int:
+        return -(-size_bytes // self.unit)
+
+    def _bisect(self, work: int) -> None:
+        """Plans between the best one and the goal, where that was not reached."""
+        below = self.goal
+        for _ in range(_BISECTIONS):
+            above = self._units(self.best.size_bytes) - 1
+            if self._finished() or above <= below:
+                return
+            middle = (below + 3 * above + 3) // 4  # nearer to what exists: finding takes less than failing
+            if not self._attempt(middle, work):
+                below = middle
+
+    def _attempt(self, capacity: int, work: int) -> bool:
+        assert self.pieces is not None
+        result = fit_reduced(self.pieces, capacity, min(work, self.budget))
+        self.budget -= result.work
+        if result.proven:
+            self.goal = max(self.goal, capacity + 1)
+        if result.proven and self.proves:
+            self.best = replace(self.best, proven_bytes=max(self.best.proven_bytes, (capacity + 1) * self.unit))
+        if result.offsets is None:
+            return False
+        offsets = [0] * len(self.best.offsets)
+        for i, offset in zip(self.indices, result.offsets, strict=True):
+            offsets[i] = offset * self.unit
+        plan = replace(self.best, offsets=tuple(offsets), method="packed")
+        if plan.size_bytes < self.best.size_bytes:
+            self.best = plan
+        return True

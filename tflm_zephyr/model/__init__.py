@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A .tflite file as frozen dataclasses, and back: the only room that knows the schema."""
+
+from __future__ import annotations
+
+from tflm_zephyr.model.lifetimes import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse, resource_handles
+from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.schema import operator_name, type_name
+from tflm_zephyr.model.types import Model, Operator, Quantization, Subgraph, Tensor, TensorType, shown
+from tflm_zephyr.model.writer import in_operator_order, normalised_for_litert, planned, without_offline_plan
+
+__all__ = [
+    "NEVER",
+    "Graph",
+    "Lifespan",
+    "Model",
+    "Operator",
+    "PlannedScratch",
+    "PlannedTensor",
+    "Quantization",
+    "Subgraph",
+    "Tensor",
+    "TensorType",
+    "analyse",
+    "in_operator_order",
+    "load_model",
+    "normalised_for_litert",
+    "operator_name",
+    "parse_model",
+    "planned",
+    "resource_handles",
+    "shown",
+    "type_name",
+    "without_offline_plan",
+]

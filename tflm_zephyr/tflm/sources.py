@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which TFLM sources an app compiles: the interpreter's core, the kernels of its operators, what those call.
+
+TFLM keeps a function's definition beside its declaration: what `x.h` or `x_kernel.h` declares stands in its own
+`.cc` or in `x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs
+are found by following its includes: every header that is reached adds the sources of its own stem, whose
+includes are followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few
+end in a link error.
+Read in tflite-micro at revision 8d404de73acf7687831e16d88e86e4f73cfddf8e; nothing here depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from tflm_zephyr.errors import BuildError
+from tflm_zephyr.resources import package_data
+from tflm_zephyr.tflm.cmsis_nn_tree import CmsisNnTree
+
+CORE_ROOTS = (
+    "tensorflow/lite/micro/micro_interpreter.cc",
+    "tensorflow/lite/micro/micro_op_resolver.cc",
+    "tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc",
+    "tensorflow/lite/micro/system_setup.cc",
+)
+LEFT_OUT = frozenset(
+    {
+        # The app brings its own: DebugLog over printk, and ticks from Zephyr's cycle counter.
+        "tensorflow/lite/micro/debug_log.cc",
+        "tensorflow/lite/micro/micro_time.cc",
+        # Arrays on the heap, which TF_LITE_STATIC_MEMORY takes away; micro kernels do without.
+        "tensorflow/lite/array.cc",
+    }
+)
+
+INCLUDE_DIRS = (
+    ".",
+    "third_party_static/gemmlowp",
+    "third_party_static/flatbuffers/include",
+    "third_party_static/ruy",
+    "third_party_static/kissfft",
+)
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+_REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
+_KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
+_SHIPPED = {"reference": "tflm_sources.json", "cmsis_nn": "tflm_sources_cmsis_nn.json"}
+# These declare every kernel's registration function, and lead to kernels that nobody calls.
+_REGISTRIES = frozenset(
+    {"tensorflow/lite/micro/micro_mutable_op_resolver.h", "tensorflow/lite/micro/kernels/micro_ops.h"}
+)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function.
+
+    `functions` has what a kernel's source calls of an optimised library: paths in that library's checkout, which is at
+    `library_revision`.
+    """
+
+    revision: str
+    core: tuple[str, ...]
+    kernels: Mapping[str, tuple[str, ...]]
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    library_revision: str = ""
+
+    def select(self, registrations: Iterable[str]) -> tuple[str, ...]:
+        """The sources for the core and these registration functions ("Register_CONV_2D"), sorted.
+
+        Raises BuildError naming a registration function that no kernel source defines.
+        """
+        wanted = set(self.core)
+        for name in registrations:
+            if name not in self.kernels:
+                raise BuildError(
+                    f"no kernel source defines {name}()",
+                    where=f"tflite-micro {self.revision[:12]}",
+                    hint="Use --tflm module, or a TFLM revision that has it",
+                )
+            wanted.update(self.kernels[name])
+        return tuple(sorted(wanted))
+
+    def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
+        """What the TFLM sources `selected` call of the optimised library, sorted."""
+        return tuple(sorted({path for source in selected for path in self.functions.get(source, ())}))
+
+
+class TflmTree:
+    """A tflite-micro checkout, read on demand."""
+
+    def __init__(self, root: Path, optimised: str = "") -> None:
+        """`root` is the top of the checkout; a kernel in the folder `optimised` goes before the reference one."""
+        self._root = root
+        self._optimised = f"{_KERNEL_DIRS[0]}/{optimised}" if optimised else ""
+        self._includes: dict[str, tuple[str, ...]] = {}
+
+    def _reads(self, path: str) -> tuple[str, ...]:
+        if path not in self._includes:
+            text = (self._root / path).read_text(encoding="utf-8", errors="replace")
+            folder = posixpath.dirname(path)
+            found = (self._locate(include, folder) for include in _INCLUDE.findall(text))
+            self._includes[path] = tuple(name for name in found if name is not None)
+        return self._includes[path]
+
+    def _locate(self, include: str, folder: str) -> str | None:
+        """What `include` names in a file of `folder`: there first, as the preprocessor does."""
+        for base in (folder, *INCLUDE_DIRS):
+            path = posixpath.normpath(posixpath.join(base, include))
+            if not path.startswith("../") and (self._root / path).is_file():
+                return path
+        return None
+
+    def closure(self, roots: Sequence[str]) -> tuple[str, ...]:
+        """The sources among `roots` and what their includes lead to, sorted; LEFT_OUT ones left out."""
+        seen: set[str] = set()
+        todo = [path for path in roots if (self._root / path).is_file()]
+        while todo:
+            path = self._preferred(todo.pop())
+            if path in seen or path in LEFT_OUT or path in _REGISTRIES:
+                continue
+            seen.add(path)
+            todo.extend(self._reads(path))
+            if path.endswith(".h"):
+                todo.extend(self._definitions(path.removesuffix(".h")))
+        return tuple(sorted(path for path in seen if path.endswith(".cc")))
+
+    def _preferred(self, path: str) -> str:
+        folder, _, name = path.rpartition("/")
+        if self._optimised and folder == _KERNEL_DIRS[0] and (self._root / self._optimised / name).is_file():
+            return f"{self._optimised}/{name}"
+        return path
+
+    def optimised_sources(self) -> tuple[str, ...]:
+        """The kernels in the optimised library's folder, sorted."""
+        folder = self._root / self._optimised
+        return (
+            tuple(f"{self._optimised}/{path.name}" for path in sorted(folder.glob("*.cc"))) if self._optimised else ()
+        )
+
+    def _definitions(self, stem: str) -> list[str]:
+        places = (f"{stem}.cc", f"{stem}_common.cc", f"{stem.removesuffix('_kernel')}_common.cc")
+        found = [path for path in dict.fromkeys(places) if (self._root / path).is_file()]
+        if found:
+            return found
+        folder, _, name = stem.rpartition("/")  # rfft.h: rfft_float.cc, rfft_int16.cc, ...
+        variants = sorted((self._root / folder).glob(f"{name}_*.cc"))
+        return [f"{folder}/{path.name}" for path in variants if not path.stem.endswith("_test")]
+
+    @cached_property
+    def registrations(self) -> Mapping[str, str]:
+        """Registration function -> the reference kernel source that defines it."""
+        found: dict[str, str] = {}
+        for folder in _KERNEL_DIRS:
+            for path in sorted((self._root / folder).glob("*.cc")):
+                if path.stem.endswith("_test"):
+                    continue
+                for name in _REGISTER.findall(path.read_text(encoding="utf-8", errors="replace")):
+                    found.setdefault(name, f"{folder}/{path.name}")
+        return found
+
+    def table(self, revision: str, library: CmsisNnTree | None = None, library_revision: str = "") -> SourceTable:
+        """The whole table of this checkout; `library` is where optimised kernels find their functions."""
+        return SourceTable(
+            revision=revision,
+            core=self.closure(CORE_ROOTS),
+            kernels={name: self.closure((path,)) for name, path in sorted(self.registrations.items())},
+            functions={}
+            if library is None
+            else {path: library.closure(self._root / path) for path in self.optimised_sources()},
+            library_revision=library_revision,
+        )
+
+
+def shipped_source_table(library: str = "reference") -> SourceTable:
+    """The table of the TFLM revision that Zephyr 4.1 pins, for when no workspace is there."""
+    raw = json.loads(package_data(_SHIPPED[library]))
+    sources: list[str] = raw["sources"]
+    return SourceTable(
+        revision=raw["revision"],
+        core=tuple(sources[i] for i in raw["core"]),
+        kernels={name: tuple(sources[i] for i in picks) for name, picks in raw["kernels"].items()},
+        functions={name: tuple(sources[i] for i in picks) for name, picks in raw["functions"].items()},
+        library_revision=raw.get("library_revision", ""),
+    )
+
+
+def dump_source_table(table: SourceTable) -> str:
+    """`table` as the JSON text that `shipped_table` reads."""
+    lists = (table.core, *table.kernels.values(), *table.functions.values())
+    sources = sorted({path for picks in lists for path in picks})
+    at = {path: i for i, path in enumerate(sources)}
+
+    def numbered(rows: Mapping[str, tuple[str, ...]]) -> dict[str, list[int]]:
+        return {name: [at[path] for path in picks] for name, picks in sorted(rows.items())}
+
+    raw = {
+        "revision": table.revision,
+        **({"library_revision": table.library_revision} if table.library_revision else {}),
+        "sources": sources,
+        "core": [at[path] for path in table.core],
+        "kernels": numbered(table.kernels),
+        "functions": numbered(table.functions),
+    }
+    return json.dumps(raw, indent=1) + "\n"
+
+
+def source_table_for(
+    tflm_dir: Path | None,
+    revision: str = "",
+    library: str = "reference",
+    library_dir: Path | None = None,
+    library_revision: str = "",
+) -> SourceTable:
+    """The table of the checkout `tflm_dir`, or the shipped one when there is none or when all is at its revisions.
+
+    `library` names the kernels; `library_dir` is the checkout of CMSIS-NN, at `library_revision`. Raises BuildError
+    when it is needed and None.
+    """
+    shipped = shipped_source_table(library)
+    same_library = library_dir is None or library_revision == shipped.library_revision
+    if tflm_dir is None or (revision == shipped.revision and (library == "reference" or same_library)):
+        return shipped
+    if library == "reference":
+        return TflmTree(tflm_dir).table(revision)
+    if library_dir is None:
+        raise BuildError(
+            "the workspace has no cmsis-nn module",
+            where=library,
+            hint="Allow cmsis-nn in the manifest, then west update",
+        )
+    return TflmTree(tflm_dir, library).table(revision, CmsisNnTree(library_dir), library_revision)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well a model does on a data set: accuracy of a classifier, deviation of a regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.host import run_many
+from tflm_zephyr.model import Model, parse_model
+from tflm_zephyr.tensors import Dataset, TensorLike, output_forms, quantise, real_values
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A classifier on a data set. `confusion[true][predicted]` counts samples; of equals the first wins."""
+
+    count: int
+    correct: int
+    predictions: tuple[int, ...]
+    confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of samples that are right, 0 to 1."""
+        return self.correct / self.count
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A regressor on a data set: dequantised outputs against `y`, in the output's own unit."""
+
+    count: int
+    mean_absolute: float
+    largest: float
+    outputs: tuple[tuple[float, ...], ...]
+
+
+def score(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> Accuracy:
+    """How right `outputs`, the bytes of `tensor` for each sample (a host's or a device's), are about `dataset.y`.
+
+    Raises ToolError when `y` is missing, holds no classes, or one that the model has no output for.
+    """
+    classes = prod(tensor.shape)
+    y = dataset.y
+    if y is None or y.dtype.kind not in "iu" or y.size != len(dataset):
+        raise ToolError("has no array y of one integer class a sample", where=dataset.where)
+    if classes < 2:
+        raise ToolError(f"has classes, but the model's output {tensor.name} is one value", where=dataset.where)
+    truth = [int(value) for value in y.reshape(-1)]
+    if min(truth) < 0 or max(truth) >= classes:
+        raise ToolError(
+            f"y runs from {min(truth)} to {max(truth)}, the model has {classes} classes", where=dataset.where
+        )
+    predicted = [int(real_values(tensor, output).argmax()) for output in outputs]
+    confusion = [[0] * classes for _ in range(classes)]
+    for label, guess in zip(truth, predicted, strict=True):
+        confusion[label][guess] += 1
+    return Accuracy(
+        count=len(truth),
+        correct=sum(confusion[i][i] for i in range(classes)),
+        predictions=tuple(predicted),
+        confusion=tuple(map(tuple, confusion)),
+    )
+
+
+def deviate(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> Deviation:
+    """How far `outputs`, the bytes of `tensor` for each sample, are from the values in `dataset.y`.
+
+    Raises ToolError when `y` is missing or not of the output's size.
+    """
+    import numpy
+
+    wanted, y = prod(tensor.shape), dataset.y
+    if y is None or y.size != wanted * len(dataset):
+        raise ToolError(f"has no array y of {wanted} values a sample", where=dataset.where)
+    real = numpy.stack([real_values(tensor, output) for output in outputs])
+    errors = numpy.abs(real - y.reshape(real.shape))
+    return Deviation(
+        count=len(dataset),
+        mean_absolute=float(errors.mean()),
+        largest=float(errors.max()),
+        outputs=tuple(tuple(map(float, row)) for row in real),
+    )
+
+
+def evaluate_host(
+    model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm", arena_bytes: int | None = None
+) -> Accuracy:
+    """Run a classifier over the data set on this machine, in one child. Raises as `score` and `run_many`."""
+    model = parse_model(model_bytes)
+    return score(output_forms(model)[0], dataset, _outputs(model, dataset, engine, arena_bytes))
+
+
+def deviation_host(
+    model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm", arena_bytes: int | None = None
+) -> Deviation:
+    """Run a regressor over the data set on this machine. Raises as `deviate` and `run_many`."""
+    model = parse_model(model_bytes)
+    return deviate(output_forms(model)[0], dataset, _outputs(model, dataset, engine, arena_bytes))
+
+
+def _outputs(model: Model, dataset: Dataset, engine: str, arena_bytes: int | None) -> list[bytes]:
+    """The first output for each sample."""
+    return [run[0] for run in run_many(model.data, quantise(model, dataset), arena_bytes, engine=engine).runs]

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An app's smallest arenas and main stack: measured by one build and run, then proven by two more.
+
+The apps that are built are not the user's but made of the same AppSpec, with a board that QEMU emulates: the board
+itself, or one whose core is the same. The measuring app has a roomy arena for each model and looks for the smallest
+that allocates and runs with equal outputs. The proving app is a plain one: with the sizes found its self-test passes,
+with 16 bytes less for each model none passes, and each says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tflm_zephyr.boards import Board
+from tflm_zephyr.codegen import (
+    AppSpec,
+    ArenaMeasurement,
+    ArenaSpec,
+    MeasurementTarget,
+    StackMeasurement,
+    data_sha256,
+    moved,
+    target_of,
+    with_arenas,
+    write_copy,
+)
+from tflm_zephyr.device.console import Ended, MeasuredArena, endings, gather_results, measure_arenas
+from tflm_zephyr.device.transport import Link
+from tflm_zephyr.errors import BoardError, DeviceError
+
+STEP = 16
+ROOM_BYTES = 65536
+"""At least so much above the estimate has the arena in which sizes are tried."""
+STACK_BYTES = 8192
+"""At least so much is the main stack whose use is measured."""
+
+BuildApp = Callable[[Path, Board], Path]
+"""Builds the app in a folder for a board; the ELF file."""
+MakeLink = Callable[[Board, Path], Link]
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model's size on a board: measured, and proven. `refusal` is what it says with 16 bytes less."""
+
+    measured: MeasuredArena
+    arena: ArenaMeasurement
+    estimate_bytes: int
+    refusal: str
+
+
+@dataclass(frozen=True)
+class MeasuredSizes:
+    """All models of an app on one board; `emulated` is where that was measured."""
+
+    board: Board
+    emulated: Board
+    target: MeasurementTarget
+    models: tuple[Size, ...]
+    stack: StackMeasurement
+
+
+def emulator_for(board: Board, known: Iterable[Board]) -> Board:
+    """`board` itself where QEMU emulates it, else the first of `known` with the same core. Raises BoardError."""
+    if board.qemu is not None:
+        return board
+    if board.core:
+        for other in known:
+            if other.qemu is not None and other.core == board.core:
+                return other
+    what = f"no described board with QEMU has its core, {board.core}" if board.core else "its core is not known"
+    raise BoardError(what, where=board.name, hint="The estimate stays; `tflm-zephyr boards` lists what QEMU emulates")
+
+
+def room_for(spec: AppSpec, board: Board) -> AppSpec:
+    """`spec` with the arena in which each model's smallest is looked for. Raises BoardError without the memory."""
+    rooms = [max(2 * model.arena.bytes, model.arena.bytes + ROOM_BYTES) for model in spec.models]
+    rooms = [room - room % STEP for room in rooms]
+    limit = None if board.ram_kib is None else board.ram_kib * 1024 * 3 // 4
+    if limit is not None and sum(rooms) > limit:
+        share = limit // len(rooms)
+        rooms = [min(room, share - share % STEP) for room in rooms]
+        if any(room < model.arena.bytes for room, model in zip(rooms, spec.models, strict=True)):
+            raise BoardError("too little RAM to measure these models", where=board.name, hint="Measure them apart")
+    return with_arenas(spec, [ArenaSpec(room, "roomy", "to look for the smallest in") for room in rooms])
+
+
+def measuring_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
+    """The app that measures, to be written to `folder`. `app` is the folder that `spec` is for."""
+    stack = max(2 * spec.main_stack_bytes, STACK_BYTES)
+    return replace(room_for(moved(spec, board, app, folder), board), measure=True, main_stack_bytes=stack)
+
+
+def proving_app(
+    spec: AppSpec, board: Board, app: Path, folder: Path, found: Sequence[MeasuredArena], *, less: int, stack_bytes: int
+) -> AppSpec:
+    """The app with the arenas found, each `less` bytes smaller, to be written to `folder`."""
+    sizes = {item.model: item for item in found}
+    arenas = [
+        ArenaSpec(sizes[model.ident].arena_bytes - less, "measured", "to be proven", sizes[model.ident].floor_bytes)
+        for model in spec.models
+    ]
+    return replace(with_arenas(moved(spec, board, app, folder), arenas), main_stack_bytes=stack_bytes)
+
+
+def measure_app(
+    spec: AppSpec,
+    board: Board,
+    emulated: Board,
+    app: Path,
+    *,
+    build: BuildApp,
+    link: MakeLink,
+    timeout_s: float,
+    keep_stack: bool = False,
+    compiler: str = "",
+    on_line: OnLine | None = None,
+) -> MeasuredSizes:
+    """Measure and prove `spec` for `board` on `emulated`. Everything is written below `app`/build/size.
+
+    keep_stack: the main stack is the user's; it is measured all the same. compiler: what `build` compiles with. Raises
+    BuildError; DeviceError when a model does not run, or a proof fails.
+    """
+    folder = app / "build" / "size" / board.file_stem
+    idents = [model.ident for model in spec.models]
+    measuring = folder / "measure"
+    write_copy(measuring, measuring_app(spec, emulated, app, measuring))
+    elf = build(measuring, emulated)
+    found = measure_arenas(link(emulated, elf), idents, timeout_s=timeout_s, on_line=on_line)
+    kernels = found[0].result.kernels
+    target = target_of(spec, board, kernels, compiler)
+    assert target is not None  # the board has a core, and the build has told the kernels
+    stacks = found[-1].result.stacks
+    if stacks is None:
+        raise DeviceError("it does not tell how much of its stacks was used", where=emulated.name)
+    shas = tuple(sorted(map(data_sha256, spec.models)))
+    stack = StackMeasurement(shas, target, emulated.name, stacks.main_used_bytes)
+    stack_bytes = spec.main_stack_bytes if keep_stack else stack.stack_bytes
+    proving = folder / "prove"
+
+    def link_with(less: int) -> Link:
+        made = proving_app(spec, emulated, app, proving, found, less=less, stack_bytes=stack_bytes)
+        write_copy(proving, made)
+        return link(emulated, build(proving, emulated))
+
+    proof = gather_results(link_with(0), models=len(idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
+    failed = [result.model for result in proof if result.status == "fail"]
+    if failed:
+        raise DeviceError(f"{', '.join(failed)} failed in the arena that was measured", where=emulated.name)
+    refused = endings(link_with(STEP), idents, timeout_s=timeout_s, on_line=on_line)
+    estimates = {model.ident: model.arena.bytes for model in spec.models}
+    models = {model.ident: model for model in spec.models}
+    sizes = tuple(
+        Size(
+            item,
+            ArenaMeasurement(
+                item.model,
+                data_sha256(models[item.model]),
+                target,
+                emulated.name,
+                item.arena_bytes,
+                item.floor_bytes,
+                item.head_bytes,
+                item.tail_bytes,
+            ),
+            estimates[item.model],
+            _refusal(item, refused, emulated),
+        )
+        for item in found
+    )
+    return MeasuredSizes(board, emulated, target, sizes, stack)
+
+
+def _refusal(item: MeasuredArena, refused: Sequence[Ended], board: Board) -> str:
+    ended = next(ended for ended in refused if ended.model == item.model)
+    if ended.code is None:
+        what = f"{item.model} also runs in {item.arena_bytes - STEP} bytes, 16 less than the smallest that was found"
+        raise DeviceError(what, where=board.name, hint="Does a kernel ask for memory by what there is?")
+    return ended.sentence

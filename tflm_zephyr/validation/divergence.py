@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first operator whose outputs on a device differ from the reference, with what it was given.
+
+The device captures each operator's outputs as it ends, under the plan and the kernels that it ships with; the
+reference keeps every tensor in memory of its own. So what differs first names the operator, or the plan that let
+another one write over its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr.device.session import Captured, Session
+from tflm_zephyr.host import run_many
+from tflm_zephyr.model import Model, Operator, Tensor, normalised_for_litert, without_offline_plan
+from tflm_zephyr.tensors import Difference, compare_tensors, form_of
+from tflm_zephyr.validation.inputs.sample import Sample
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input of the operator. `source`: "constant", "model input", "variable", or the operator that made it."""
+
+    tensor: Tensor
+    source: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """The plan puts `tensor`, which `writer` writes, over `victim`, which is read after that or meanwhile."""
+
+    victim: Tensor
+    tensor: Tensor
+    writer: Operator
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """`operator`'s output `tensor` is the first that differs; `given` are its inputs in the reference.
+
+    On the device its inputs were the same as each was made. `overwritten`: what the app's plan lets be written over
+    them from then on, by the operator itself as well, which is sound where its kernel reads ahead of what it writes.
+    """
+
+    operator: Operator
+    tensor: Tensor
+    difference: Difference
+    got: bytes
+    want: bytes
+    given: tuple[Given, ...]
+    overwritten: tuple[Overwritten, ...] = ()
+
+
+@dataclass(frozen=True)
+class Search:
+    """`culprit` None: no output differs of the `compared` operators of the main subgraph, which has `operators`.
+
+    `elsewhere` are operators of other subgraphs, which are not compared.
+    """
+
+    culprit: Culprit | None
+    compared: int
+    operators: int
+    elsewhere: int
+
+
+def capture(session: Session, samples: Sequence[Sample]) -> Captured:
+    """The last of `samples` captured, after those before it that it goes on from."""
+    session.reset()
+    for sample in samples[:-1]:
+        session.invoke(sample.inputs)
+    return session.capture(samples[-1].inputs)
+
+
+def find(
+    captured: Captured, model: Model, samples: Sequence[Sample], engine: str, planned: Model | None = None
+) -> Search:
+    """Whose outputs in `captured` differ first from those of `engine` on this host, if any do.
+
+    `samples`: as for `capture`. `planned`: the model as the app carries it, with its plan. Raises as `run_many`.
+    """
+    kept = sorted({index for operator in model.main.operators for index in (*operator.outputs, *operator.inputs)})
+    plain = [index for index in kept if index >= 0 and not model.main.tensors[index].is_constant]
+    wanted = [index for index in plain if model.main.tensors[index].type.value not in ("resource", "variant", "string")]
+    data = without_offline_plan(model)
+    if engine == "litert":
+        data = normalised_for_litert(data)[0]
+    flags = [k == 0 for k in range(len(samples))]
+    run = run_many(data, [sample.inputs for sample in samples], engine=engine, reset=flags, tensors=wanted)
+    reference = dict(zip(wanted, run.tensors[-1], strict=True))
+    seen = {o.tensor for o in captured.operators if not o.subgraph and len(o.data) == len(reference.get(o.tensor, b""))}
+    # An output that is optional or of a type that nobody reads is none to wait for.
+    compared = sum(seen >= set(operator.outputs) & set(wanted) for operator in model.main.operators)
+    counts = compared, len(model.main.operators), sum(len(subgraph.operators) for subgraph in model.subgraphs[1:])
+    for output in captured.operators:
+        if output.subgraph or output.tensor not in seen:
+            continue
+        tensor, want = model.main.tensors[output.tensor], reference[output.tensor]
+        if len(output.data) != len(want):
+            continue
+        difference = compare_tensors(form_of(tensor), output.data, want)
+        if difference is not None and not difference.close:
+            # Hello.operators counts through all subgraphs; those of the main one come first.
+            operator = next(op for op in model.main.operators if output.tensor in op.outputs)
+            culprit = Culprit(
+                operator,
+                tensor,
+                difference,
+                output.data,
+                want,
+                tuple(_given(model, index, reference) for index in operator.inputs if index >= 0),
+                () if planned is None else overwritten(planned, operator),
+            )
+            return Search(culprit, *counts)
+    return Search(None, *counts)
+
+
+def _given(model: Model, index: int, reference: dict[int, bytes]) -> Given:
+    tensor = model.main.tensors[index]
+    maker = next((op for op in model.main.operators if index in op.outputs), None)
+    if tensor.data is not None:
+        source = "constant"
+    elif index in model.main.inputs:
+        source = "model input"
+    elif tensor.is_variable:
+        source = "variable"
+    else:
+        source = maker.label if maker is not None else "nobody"
+    return Given(tensor, source, tensor.data if tensor.data is not None else reference.get(index, b""))
+
+
+def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
+    """The inputs of `operator` over which the file's plan puts what is written after them, up to its own outputs."""
+    offsets, main = planned.offline_plan, planned.main
+    if offsets is None:
+        return ()
+    found = []
+    # The app's order of operators may be another one.
+    last = next(op.index for op in main.operators if op.outputs == operator.outputs)
+    for index in dict.fromkeys(operator.inputs):
+        victim = main.tensors[index]
+        if index < 0 or victim.is_constant or offsets[index] < 0:
+            continue
+        made = next((op.index for op in main.operators if index in op.outputs), -1)
+        for writer in main.operators[made + 1 : last + 1]:
+            for other in writer.outputs:
+                if other != index and _overlap(offsets, victim, main.tensors[other]):
+                    found.append(Overwritten(victim, main.tensors[other], writer))
+    return tuple(found)
+
+
+def _overlap(offsets: Sequence[int], one: Tensor, other: Tensor) -> bool:
+    first, second = offsets[one.index], offsets[other.index]
+    return second >= 0 and first < second + other.size_bytes and second < first + one.size_bytes

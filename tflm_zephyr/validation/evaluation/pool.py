@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples spread over sessions: whoever is free takes the next, and one that fails hands its own back."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tflm_zephyr.device.session import Hello, Session
+from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
+from tflm_zephyr.validation.evaluation.state import SampleResult
+
+Opener = Callable[[], AbstractContextManager[Session]]
+_TICK_S = 0.2
+_GRACE_S = 5.0
+_MOST_STOPPED = 2  # devices by one sample, which then is the one to blame
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A sample's result."""
+
+    index: int
+    result: SampleResult
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A worker that has ended: its device is gone, while others go on."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True)
+class _Opened:
+    hello: Hello
+
+
+class Pool:
+    """Runs samples on as many sessions as there are `openers`, each opened and used in a thread of its own.
+
+    A context manager: at its end all sessions are closed. Every sample starts from the model's initial state, so
+    that who ran it, and after which other, makes no difference.
+    """
+
+    def __init__(self, openers: Sequence[Opener]) -> None:
+        """Opens nothing yet."""
+        self._openers = openers
+        self._todo: queue.SimpleQueue[tuple[int, Sequence[bytes]]] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Finished | Lost | _Opened | BaseException] = queue.SimpleQueue()
+        self._start, self._stop = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._alive = 0
+        self._stopped: Counter[int] = Counter()  # how many devices ended with each sample
+
+    def __enter__(self) -> Pool:
+        self._threads = [
+            threading.Thread(target=self._work, args=(opener,), daemon=True, name=f"session {k}")
+            for k, opener in enumerate(self._openers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        self._alive = len(self._threads)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        self._start.set()
+        until = time.monotonic() + _GRACE_S
+        for thread in self._threads:  # one that waits for a hung device ends with this process, its emulator as well
+            thread.join(max(until - time.monotonic(), 0.0))
+
+    def hello(self) -> Hello:
+        """Who answered, once all have: all with the same model, kernels and ticks.
+
+        Raises the first error of a session that does not open, DeviceError when they are not alike.
+        """
+        found: list[Hello] = []
+        while len(found) < len(self._openers):
+            said = self._next()
+            if isinstance(said, Lost):
+                raise said.error
+            if isinstance(said, _Opened):
+                found.append(said.hello)
+        first = found[0]
+        for other in found[1:]:
+            for what in ("sha256", "model", "kernels", "hz", "board", "app", "tflm", "zephyr", "arena"):
+                one, two = getattr(first, what), getattr(other, what)
+                if one != two:
+                    raise DeviceError(
+                        f"has {what} {two}, {first.link} has {one}",
+                        where=other.link,
+                        hint="Flash the same app onto boards of one kind",
+                    )
+        return first
+
+    def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Finished | Lost]:
+        """Each sample's result as it comes, by the number given with it; and sessions that were lost on the way.
+
+        Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on, and
+        the error of a sample with which two devices ended.
+        """
+        for sample in samples:
+            self._todo.put(sample)
+        self._start.set()
+        missing = len(samples)
+        while missing:
+            said = self._next()
+            if isinstance(said, Finished):
+                missing -= 1
+                yield said
+            elif isinstance(said, Lost):
+                self._alive -= 1
+                if not self._alive:
+                    raise said.error
+                yield said
+
+    def _next(self) -> Finished | Lost | _Opened:
+        while True:
+            try:
+                said = self._said.get(timeout=_TICK_S)  # a timeout, so that an interrupt is seen
+            except queue.Empty:
+                continue
+            if isinstance(said, BaseException):
+                raise said
+            return said
+
+    def _work(self, opener: Opener) -> None:
+        try:
+            with opener() as session:
+                self._said.put(_Opened(session.hello))
+                self._start.wait()
+                self._serve(session)
+        except ModelFailedError as error:
+            self._said.put(error)
+        except ToolError as error:
+            self._said.put(Lost(error))
+        except BaseException as error:  # a bug, shown in the thread that asked
+            self._said.put(error)
+
+    def _serve(self, session: Session) -> None:
+        while not self._stop.is_set():
+            try:
+                sample = self._todo.get(timeout=_TICK_S)
+            except queue.Empty:
+                continue  # another session may hand one back
+            try:
+                session.reset()
+            except BaseException:
+                self._todo.put(sample)
+                raise
+            try:
+                done = session.invoke(sample[1])
+            except ToolError as error:
+                named = type(error)(error.what, where=f"sample {sample[0]}, {error.where}", hint=error.hint)
+                self._stopped[sample[0]] += 1
+                if isinstance(error, ModelFailedError):  # it would on every other device, one after the other
+                    raise named from error
+                if self._stopped[sample[0]] >= _MOST_STOPPED:
+                    self._said.put(named)
+                    return
+                self._todo.put(sample)
+                raise named from error
+            except BaseException:
+                self._todo.put(sample)
+                raise
+            self._said.put(Finished(sample[0], SampleResult(done.outputs[0], done.ticks)))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole data set through a pool of sessions, kept in a file on the way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tflm_zephyr.device.session import Hello
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.validation.evaluation import state
+from tflm_zephyr.validation.evaluation.pool import Finished, Pool
+from tflm_zephyr.validation.evaluation.state import SampleResult
+
+_SAVE_EVERY_S = 2.0
+_PERCENTILE = 0.99
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Ticks of all runs: their mean, and what 99 % of runs do not exceed (nearest rank)."""
+
+    mean: float
+    p99: int
+    largest: int
+
+
+def effort(ticks: Sequence[int]) -> Effort:
+    """Of one run at least."""
+    ordered = sorted(ticks)
+    return Effort(sum(ordered) / len(ordered), ordered[math.ceil(_PERCENTILE * len(ordered)) - 1], ordered[-1])
+
+
+def run_all(
+    pool: Pool,
+    hello: Hello,
+    inputs: Sequence[Sequence[bytes]],
+    kept: Path | None,
+    *,
+    build: str = "",
+    on_start: Callable[[int], object] | None = None,
+    on_sample: Callable[[], object] | None = None,
+    on_lost: Callable[[ToolError], object] | None = None,
+    on_interrupt: Callable[[str], object] | None = None,
+) -> tuple[SampleResult, ...]:
+    """The results of all `inputs`, in their order. Those that the file `kept` has are not run again.
+
+    `build` stands for the files that run, as in key_of. `on_start` gets how many samples those are that are not run
+    again, `on_lost` the error of a session that ended while others go on, `on_interrupt` how to go on after Ctrl-C.
+    `kept` is written every few seconds and at the end, whatever that end is. Raises ToolError.
+    """
+    key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
+    results = state.load_state(kept, key, count, size) if kept is not None else {}
+    if on_start is not None:
+        on_start(len(results))
+    left = [(index, given) for index, given in enumerate(inputs) if index not in results]
+    saved = time.monotonic()
+    try:
+        for said in pool.run(left):
+            if isinstance(said, Finished):
+                results[said.index] = said.result
+                if on_sample is not None:
+                    on_sample()
+            elif on_lost is not None:
+                on_lost(said.error)
+            if kept is not None and time.monotonic() - saved > _SAVE_EVERY_S:
+                state.save_state(kept, key, count, results)
+                saved = time.monotonic()
+    except ToolError as error:
+        hint = _so_far(len(results), count, kept)
+        raise type(error)(
+            error.what, where=error.where, hint=f"{error.hint}. {hint}" if error.hint else hint
+        ) from error
+    except KeyboardInterrupt:
+        if on_interrupt is not None:
+            on_interrupt(_so_far(len(results), count, kept))
+        raise
+    finally:
+        if kept is not None and results:
+            state.save_state(kept, key, count, results)
+    return tuple(results[index] for index in range(count))
+
+
+def _so_far(done: int, count: int, kept: Path | None) -> str:
+    where = f"{done} of {count} samples are done"
+    if kept is None:
+        return f"{where}; with --resume FILE they are kept for the next time"
+    return f"{where}: run it again with --resume {kept} to go on"

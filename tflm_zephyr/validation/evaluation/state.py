@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an evaluation has so far, in a file, so that it can go on after a cable was pulled.
+
+JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
+the model, the app's build, its target and all inputs: results of anything else are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tflm_zephyr.device.session import Hello
+from tflm_zephyr.errors import ToolError
+from tflm_zephyr.files import write_atomically
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SampleResult:
+    """The first output of one sample, in its tensor's own type, and the run's ticks."""
+
+    output: bytes
+    ticks: int
+
+
+def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
+    """A digest of what results depend on: who answers, but for the link's name, every input, and `build`.
+
+    `build` stands for the files that run (see opening.identity), as two builds of one app say the same of themselves.
+    """
+    digest = hashlib.sha256()
+    for text in (build, repr(replace(hello, link=""))):
+        digest.update(f"{len(text)}:{text}".encode())
+    for sample in inputs:
+        for data in sample:
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def load_state(path: Path, key: str, count: int, output_bytes: int) -> dict[int, SampleResult]:
+    """The results in `path`, none when there is no such file. Raises ToolError when they are of something else."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        found = {
+            int(index): SampleResult(bytes.fromhex(output), _ticks(ticks)) for index, (output, ticks) in _items(raw)
+        }
+        whole = raw["version"] == _VERSION and isinstance(raw["key"], str) and raw["count"] >= 0
+    except FileNotFoundError:
+        return {}
+    except OSError as err:
+        raise ToolError(f"cannot be read ({err.strerror or err})", where=str(path), hint="Name another file") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+        raise ToolError(f"holds no results to go on from ({err})", where=str(path), hint="Name another file") from None
+    if not whole or raw["key"] != key or raw["count"] != count:
+        raise ToolError(
+            "holds results of another model, build, board or data set",
+            where=str(path),
+            hint="Name another file, or remove it",
+        )
+    if any(not 0 <= index < count or len(result.output) != output_bytes for index, result in found.items()):
+        raise ToolError("holds results that do not fit the model", where=str(path), hint="Remove it")
+    return found
+
+
+def _items(raw: Mapping[str, Mapping[str, tuple[str, int]]]) -> list[tuple[str, tuple[str, int]]]:
+    return list(raw["results"].items())
+
+
+def _ticks(raw: object) -> int:
+    if type(raw) is not int or raw < 0:
+        raise ValueError(f"{raw!r} ticks")
+    return raw
+
+
+def save_state(path: Path, key: str, count: int, results: Mapping[int, SampleResult]) -> None:
+    """All `results` at `path`, whole or not at all; the same bytes in whatever order they came."""
+    raw = {
+        "version": _VERSION,
+        "key": key,
+        "count": count,
+        "results": {str(index): [results[index].output.hex(), results[index].ticks] for index in sorted(results)},
+    }
+    try:
+        write_atomically(path, f"{json.dumps(raw)}\n".encode())
+    except OSError as err:
+        raise ToolError(f"cannot be written ({err.strerror or err})", where=str(path)) from None

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files (arrays, images, sound, tables) as the bytes of a model's inputs."""
+
+from __future__ import annotations
+
+from tflm_zephyr.validation.inputs.files import read_samples
+from tflm_zephyr.validation.inputs.front_end import DeviceFrontEnd, FrontEnd, HostFrontEnd
+from tflm_zephyr.validation.inputs.sample import FORMATS, RESAMPLINGS, STDIN, FeedOptions, Sample
+
+__all__ = [
+    "FORMATS",
+    "RESAMPLINGS",
+    "STDIN",
+    "DeviceFrontEnd",
+    "FeedOptions",
+    "FrontEnd",
+    "HostFrontEnd",
+    "Sample",
+    "read_samples",
+]

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each operator takes, over several runs, beside an older profile, and as a trace that Perfetto opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median_high
+from typing import Any
+
+from tflm_zephyr.device.session import Hello, Profile
+from tflm_zephyr.errors import DeviceError, ToolError
+
+_VERSION = 1
+_MOST = 1 << 64
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one operator, or of all together: the least, the median and the most of all runs, in the profile's unit."""
+
+    name: str
+    least: int
+    median: int
+    most: int
+
+
+@dataclass(frozen=True)
+class MeasuredProfile:
+    """A profile.
+
+    `unit` is "instructions" where ticks repeat exactly (QEMU with icount), which are no time, else "ticks" of `hz` a
+    second; `resolution` is the smallest step of the clock in that unit. `operators` are all of the model; `total`
+    counts those of the main subgraph, which contain the others.
+    """
+
+    model: str
+    sha256: str
+    board: str
+    kernels: str
+    unit: str
+    hz: int
+    resolution: int
+    runs: int
+    operators: tuple[Cost, ...]
+    total: Cost
+
+
+@dataclass(frozen=True)
+class CostChange:
+    """An operator beside the same one in the baseline, by medians. `number` None: all operators together."""
+
+    number: int | None
+    name: str
+    before: int
+    after: int
+    slower: bool
+
+    @property
+    def ratio(self) -> float:
+        """How much more it takes: 0.02 is 2 % more."""
+        return self.after / self.before - 1 if self.before else float(self.after > 0)
+
+
+def unit_of(hello: Hello) -> tuple[str, int]:
+    """The unit's name, and how many of it a tick is. Raises DeviceError where nothing counts."""
+    if hello.where == "host" or hello.hz <= 0:
+        raise DeviceError(
+            "nothing counts ticks there", where=hello.link, hint="Profile in QEMU or on a board (--app, --port)"
+        )
+    if hello.deterministic and hello.instructions_per_tick is not None:
+        return "instructions", hello.instructions_per_tick
+    return "ticks", 1
+
+
+def measured(hello: Hello, profile: Profile) -> MeasuredProfile:
+    """`profile` in its unit. Raises DeviceError where nothing counts, or for a profile of other operators."""
+    unit, factor = unit_of(hello)
+    names = profile.names
+    if not profile.ticks or any(len(run) != len(names) for run in profile.ticks) or len(names) != len(hello.operators):
+        raise DeviceError("the profile is of other operators than the model has", where=hello.link)
+    main = [k for k, operator in enumerate(hello.operators) if operator.subgraph == 0]
+    columns = [[run[k] * factor for run in profile.ticks] for k in range(len(names))]
+    return MeasuredProfile(
+        model=hello.model,
+        sha256=hello.sha256,
+        board=hello.board,
+        kernels=hello.kernels,
+        unit=unit,
+        hz=profile.hz,
+        resolution=factor,
+        runs=len(profile.ticks),
+        operators=tuple(_cost(name, column) for name, column in zip(names, columns, strict=True)),
+        total=_cost("all operators", [sum(run[k] for k in main) * factor for run in profile.ticks]),
+    )
+
+
+def _cost(name: str, values: Sequence[int]) -> Cost:
+    return Cost(name, min(values), median_high(values), max(values))
+
+
+def as_json(found: MeasuredProfile) -> dict[str, Any]:
+    """The values that `load` reads back."""
+    return {"version": _VERSION, **asdict(found)}
+
+
+def load_profile(path: Path) -> MeasuredProfile:
+    """A profile that was written as JSON. Raises ToolError naming the file."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw.pop("version") != _VERSION:
+            raise ValueError("of another version")
+        raw.pop("changes", None)
+        costs = tuple(_loaded(entry) for entry in raw.pop("operators"))
+        return _typed(MeasuredProfile(**{**raw, "operators": costs, "total": _loaded(raw.pop("total"))}))
+    except OSError as err:
+        raise ToolError((err.strerror or str(err)).lower(), where=str(path)) from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+        raise ToolError(
+            f"is no profile ({' '.join(str(err).split())})",
+            where=str(path),
+            hint="Make one with tflm-zephyr profile -o",
+        ) from None
+
+
+def _loaded(raw: dict[str, Any]) -> Cost:
+    cost = Cost(**raw)
+    if not isinstance(cost.name, str):
+        raise ValueError("an operator has no name")
+    if not all(type(value) is int and 0 <= value < _MOST for value in (cost.least, cost.median, cost.most)):
+        raise ValueError(f"{cost.name} has other values than whole numbers from 0 to 2^64 - 1")
+    return cost
+
+
+def _typed(found: MeasuredProfile) -> MeasuredProfile:
+    """`found`, whose values are of the types that they are said to be."""
+    for name in ("model", "sha256", "board", "kernels", "unit"):
+        if not isinstance(getattr(found, name), str):
+            raise ValueError(f"{name} is no text")
+    for name in ("hz", "resolution", "runs"):
+        value = getattr(found, name)
+        if type(value) is not int or not 0 < value < _MOST:
+            raise ValueError(f"{name} is no whole number from 1 to 2^64 - 1")
+    return found
+
+
+def compare_profiles(
+    found: MeasuredProfile, baseline: MeasuredProfile, where: str, max_regression: float
+) -> tuple[CostChange, ...]:
+    """Each operator and all together beside the baseline.
+
+    One is slower when its median grew by more than the share `max_regression` and by more than a step of the clock,
+    as where in a tick a run begins is chance. Raises ToolError when the two are not of the same kind.
+    """
+    for what in ("board", "unit", "hz"):
+        one, other = getattr(found, what), getattr(baseline, what)
+        if one != other:
+            raise ToolError(
+                f"is a profile with {what} {other}, this one has {one}", where=where, hint="Make a baseline here"
+            )
+    names, before = ([cost.name for cost in profile.operators] for profile in (found, baseline))
+    if names != before:
+        raise ToolError(
+            f"is a profile of other operators ({len(before)}: {', '.join(before)[:60]})",
+            where=where,
+            hint="Make a new baseline",
+        )
+    pairs = [*zip(found.operators, baseline.operators, strict=True), (found.total, baseline.total)]
+    last = len(found.operators)
+    return tuple(
+        CostChange(
+            number if number < last else None,
+            new.name,
+            old.median,
+            new.median,
+            new.median > old.median * (1 + max_regression) and new.median - old.median > found.resolution,
+        )
+        for number, (new, old) in enumerate(pairs)
+    )
+
+
+def trace(hello: Hello, profile: Profile) -> bytes:
+    """All runs one after the other as Chrome's trace JSON ("Trace Event Format", complete events).
+
+    Times are those of the clock; where ticks count instructions, a nanosecond stands for an instruction, and the
+    process's name says so. Operators of other subgraphs are inside those that call them and not shown.
+    """
+    unit, factor = unit_of(hello)
+    per_tick_us = factor / 1000 if unit == "instructions" else 1e6 / profile.hz
+    name = f"{hello.model} on {hello.board}" + (" (1 ns stands for 1 instruction)" if unit == "instructions" else "")
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": name}},
+        {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "Invoke"}},
+    ]
+    main = [k for k, operator in enumerate(hello.operators) if operator.subgraph == 0]
+    at = 0
+    for number, run in enumerate(profile.ticks):
+        total = sum(run[k] for k in main)
+        events.append(_event(f"run {number}", "run", at, total, per_tick_us, {unit: total * factor}))
+        for k in main:
+            args = {"operator": k, unit: run[k] * factor}
+            events.append(_event(profile.names[k], "operator", at, run[k], per_tick_us, args))
+            at += run[k]
+    return f"{json.dumps({'traceEvents': events, 'displayTimeUnit': 'ns'})}\n".encode()
+
+
+def _event(name: str, kind: str, at: int, ticks: int, per_tick_us: float, args: dict[str, int]) -> dict[str, Any]:
+    start, end = round(at * per_tick_us, 3), round((at + ticks) * per_tick_us, 3)
+    length = round(end - start, 3)
+    return {"ph": "X", "pid": 1, "tid": 1, "name": name, "cat": kind, "ts": start, "dur": length, "args": args}

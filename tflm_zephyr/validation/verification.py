@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device against the reference, byte for byte.
+
+TFLM on this host is the reference: a device runs TFLM, and its reference kernels are what CMSIS-NN reproduces bit by
+bit. LiteRT's reference kernels are compared as well, for they round int8 FULLY_CONNECTED otherwise now and then; where
+TFLM's package is missing or refuses the model, they are the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tflm_zephyr.device.session import Session
+from tflm_zephyr.errors import ModelError, ToolError
+from tflm_zephyr.host import DEFAULT_TIMEOUT_S, NAMES, PACKAGES, HostRun, available, run_many, seeded_inputs
+from tflm_zephyr.model import Model, normalised_for_litert, without_offline_plan
+from tflm_zephyr.tensors import Difference, compare_tensors, output_forms
+from tflm_zephyr.validation import divergence
+from tflm_zephyr.validation.inputs.sample import Sample
+from tflm_zephyr.validation.invocation import invoke_all
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Each sample's outputs on this host by `engine`; `other` are LiteRT's where both ran. `notes`: who did not."""
+
+    engine: str
+    version: str
+    runs: tuple[tuple[bytes, ...], ...]
+    other: HostRun | None
+    notes: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """Whose bytes they are."""
+        return f"{NAMES[self.engine]} ({PACKAGES[self.engine]} {self.version}, reference kernels)"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first sample that differs: `output` is the first of its outputs that does.
+
+    `search` says whose outputs differed when they were captured, and of how many operators they were: None where that
+    failed, as `note` tells. `captured_differs` says whether the model's outputs still did, which then were written
+    over later where all operators' were right, or were right this time.
+    """
+
+    sample: Sample
+    output: int
+    difference: Difference
+    search: divergence.Search | None
+    captured_differs: bool
+    note: str = ""
+
+    @property
+    def culprit(self) -> divergence.Culprit | None:
+        """The first operator that differs, where one was found."""
+        return self.search.culprit if self.search is not None else None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`equal` samples of `count` are the same byte for byte, `close` more within the tolerance of floats.
+
+    `litert_equal`: how many of LiteRT's are the reference's too; None when it did not run beside TFLM.
+    """
+
+    count: int
+    equal: int
+    close: int
+    expected: Expected
+    litert_equal: int | None
+    failure: Failure | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether no sample differs."""
+        return self.failure is None
+
+
+def random_samples(model: Model, count: int, seed: int) -> list[Sample]:
+    """`count` seeded inputs, each for a run from the initial state."""
+    return [Sample(f"random {k}", seeded_inputs(model, k)) for k in range(seed, seed + count)]
+
+
+def expect(model: Model, samples: Sequence[Sample]) -> Expected:
+    """The outputs of `samples` on this host.
+
+    An engine that refuses the model is passed over. A reference that crashes or takes too long is not, as the bytes
+    would then be those of another engine from case to case: DeviceError. ModelError when no engine runs the model,
+    with both reasons.
+    """
+    inputs, fresh = [sample.inputs for sample in samples], [sample.fresh for sample in samples]
+    done: dict[str, HostRun] = {}
+    notes = []
+    for engine in ("tflm", "litert"):
+        if not available(engine):
+            notes.append(f"{NAMES[engine]} ({PACKAGES[engine]}) is not installed")
+            continue
+        try:
+            data = without_offline_plan(model)
+            data = normalised_for_litert(data)[0] if engine == "litert" else data
+            done[engine] = run_many(
+                data, inputs, engine=engine, reset=fresh, timeout_s=DEFAULT_TIMEOUT_S * len(samples)
+            )
+        except ToolError as error:
+            if not (isinstance(error, ModelError) or done):
+                raise
+            notes.append(str(error))
+    if not done:
+        raise ModelError(
+            f"no reference runs it: {'; '.join(notes)}",
+            where=model.where,
+            hint="Install the toolkit with its host extra: pip install '.[host]' in its checkout",
+        )
+    engine = "tflm" if "tflm" in done else "litert"
+    other = done.get("litert") if engine == "tflm" else None
+    return Expected(engine, done[engine].version, done[engine].runs, other, tuple(notes))
+
+
+def verify(
+    session: Session,
+    model: Model,
+    samples: Sequence[Sample],
+    planned: Model | None = None,
+    on_sample: Callable[[], object] | None = None,
+) -> Verification:
+    """Run all `samples` on the device; where one differs, capture the first such and find the operator.
+
+    `planned` is the model as the app carries it. `on_sample` is called after each. Raises DeviceError, ModelError.
+    """
+    expected = expect(model, samples)
+    forms, equal, close = output_forms(model), 0, 0
+    first: tuple[int, int, Difference] | None = None
+    for k, (done, want) in enumerate(zip(invoke_all(session, samples), expected.runs, strict=True)):
+        got = done.outputs
+        found = [compare_tensors(form, *pair) for form, pair in zip(forms, zip(got, want, strict=True), strict=True)]
+        worse = [(i, d) for i, d in enumerate(found) if d is not None and not d.close]
+        equal += not any(found)
+        close += any(found) and not worse
+        if worse and first is None:
+            first = (k, *worse[0])
+        if on_sample is not None:
+            on_sample()
+    litert = None
+    if expected.other is not None:
+        litert = sum(one == other for one, other in zip(expected.runs, expected.other.runs, strict=True))
+    failure = None if first is None else _failure(session, model, samples, expected, planned, *first)
+    return Verification(len(samples), equal, close, expected, litert, failure)
+
+
+def _failure(
+    session: Session,
+    model: Model,
+    samples: Sequence[Sample],
+    expected: Expected,
+    planned: Model | None,
+    number: int,
+    output: int,
+    difference: Difference,
+) -> Failure:
+    start = max(k for k in range(number + 1) if samples[k].fresh or k == 0)
+    run = samples[start : number + 1]
+    try:
+        captured = divergence.capture(session, run)
+        found = divergence.find(captured, model, run, expected.engine, planned)
+    except ToolError as error:
+        return Failure(samples[number], output, difference, None, False, f"which operator is not known: {error}")
+    pairs = zip(output_forms(model), zip(captured.outputs, expected.runs[number], strict=True), strict=True)
+    apart = any(d is not None and not d.close for d in (compare_tensors(form, *pair) for form, pair in pairs))
+    return Failure(samples[number], output, difference, found, apart)
