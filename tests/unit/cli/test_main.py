@@ -589,7 +589,8 @@ def test_boards_and_ports(tool: Tool) -> None:
 
 def start(*argv: object, before: str = "", **env: str) -> subprocess.Popen[bytes]:
     """The command line in a process of its own, after the statement `before`."""
-    code = f"import sys\nfrom tflm_zephyr.build import west as build\nfrom tflm_zephyr.cli import main as cli\n{before}\nsys.exit(cli.main())"
+    imports = "import sys\nfrom tflm_zephyr.build import west as build\nfrom tflm_zephyr.cli import main as cli"
+    code = f"{imports}\n{before}\nsys.exit(cli.main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, argv)],
         cwd=ROOT,
