@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a plan's overlaps are safe, for the checker: read from the model and overlap_check, not from the planner.
+"""The checker's rule for in-place operators. It reads the model and the kernels' check, and shares no code with the
+planner.
 
-A tensor may be overwritten where the operator that does so is the last to read it, and every kernel library that is
-to run the plan has nothing against the distance.
+An operator may overwrite a tensor when it is the last operator to read it, and every kernel library that is to run the
+plan is safe at that distance.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ Key = tuple[int, int]
 """Subgraph and tensor."""
 
 
-class OverlapSafety:
-    """Answers plan.check about a plan's buffers; `keys` says which tensor each one is, None for scratch.
+class InPlaceCheck:
+    """The rule of `check_plan` for a plan's buffers; `keys` gives the tensor of each buffer, None for scratch.
 
     kept: tensors of the main subgraph that must hold their values to the end of the run.
     """
@@ -29,7 +30,7 @@ class OverlapSafety:
         self._uses = [_uses(subgraph) for subgraph in model.subgraphs]
 
     def __call__(self, source: int, result: int, distance: int) -> str | None:
-        """Why buffer `result` may not start `distance` bytes below buffer `source`; None if it may."""
+        """The reason why buffer `result` may not start `distance` bytes below buffer `source`; None if it may."""
         given, taken = self._keys[source], self._keys[result]
         if given is None or taken is None or given[0] != taken[0]:
             return "only tensors of one subgraph can overlap"

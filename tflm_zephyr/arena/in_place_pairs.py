@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of a model's planned tensors may overlap, and how far, with every kernel library that is to run the plan."""
+"""In-place pairs: outputs that may overlap an input, and how far, with every kernel library that is to run the plan."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tflm_zephyr.model import Graph, Lifespan, Operator, Subgraph
 _Pair = tuple[int, int]
 
 
-def offered_overlaps(
+def in_place_pairs(
     graph: Graph,
     libraries: Sequence[KernelLibrary],
     places: Mapping[tuple[int, int], int],
     lifespans: Sequence[Lifespan],
     kept: Collection[int] = (),
 ) -> tuple[InPlacePair, ...]:
-    """The overlaps of the problem's buffers, none without libraries or with one whose rules are untried.
+    """The in-place pairs of a problem's buffers; none without libraries or with one whose rules are untried.
 
     An operator's output may lie over its input where all libraries allow it, and the input is dead afterwards: the
     operator is the last to use it, and it is neither an output of its subgraph nor `kept` (of the main one). A

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from tflm_zephyr.arena.requests import ALIGNMENT
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, overlaps, rules_of, untried
-from tflm_zephyr.memory_planner import most_saved
+from tflm_zephyr.memory_planner import align_up, most_saved
 from tflm_zephyr.model import Graph, Model
-
-_ALIGNMENT = 16
 
 Pair = tuple[int, int, int]
 """Input, output, bytes that they can share."""
@@ -24,12 +23,12 @@ class Costs:
     `in_file_order` those while it runs.
     """
 
-    def __init__(self, graph: Graph, library: KernelLibrary, overlap: bool) -> None:
+    def __init__(self, graph: Graph, library: KernelLibrary, in_place: bool) -> None:
         main = graph.model.main
         self.bytes = [0] * len(main.tensors)
         for planned in graph.tensors:
             if planned.subgraph == 0:
-                self.bytes[planned.tensor] = _aligned(planned.size_bytes)
+                self.bytes[planned.tensor] = align_up(planned.size_bytes, ALIGNMENT)
         self.extra = _extra(graph)
         self.reads = [self._planned(operator.inputs) for operator in main.operators]
         self.writes = [self._planned(operator.outputs) for operator in main.operators]
@@ -39,7 +38,7 @@ class Costs:
             for tensor in {*self.reads[k], *self.writes[k]}:
                 self.users.setdefault(tensor, []).append(k)
         self.pairs = (
-            self._pairs(graph.model, library) if overlap and not untried(library) else [() for _ in main.operators]
+            self._pairs(graph.model, library) if in_place and not untried(library) else [() for _ in main.operators]
         )
         self.alive, self.in_file_order = self._in_file_order(self._planned(main.inputs))
 
@@ -75,14 +74,10 @@ class Costs:
             pairs = []
             for one in allowed:
                 sizes = self.bytes[one.input], self.bytes[one.output]
-                lead = 0 if one.allows(0, 0) else _aligned(max(0, one.distance_bytes or 0))
+                lead = 0 if one.allows(0, 0) else align_up(max(0, one.distance_bytes or 0), ALIGNMENT)
                 pairs.append((one.input, one.output, min(sizes[0], max(0, sizes[1] - lead))))
             found.append(tuple(pairs))
         return found
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _extra(graph: Graph) -> list[int]:
@@ -95,8 +90,8 @@ def _extra(graph: Graph) -> list[int]:
     inner = [(t.size_bytes, t.lifespan) for t in graph.tensors if t.subgraph]
     for size, lifespan in [*inner, *((s.size_bytes, s.lifespan) for s in graph.scratch)]:
         if lifespan.first >= 0:
-            change[lifespan.first] += _aligned(size)
-            change[lifespan.last + 1] -= _aligned(size)
+            change[lifespan.first] += align_up(size, ALIGNMENT)
+            change[lifespan.last + 1] -= align_up(size, ALIGNMENT)
     found, now = [0] * len(graph.model.main.operators), 0
     for k, more in zip(owner, change, strict=False):
         now += more

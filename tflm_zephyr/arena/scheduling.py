@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tflm_zephyr.arena.schedule_costs import Costs
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.model import Model, analyse, in_operator_order
+from tflm_zephyr.model import Graph, Model, in_operator_order
 
 _EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
 _CONTROL_EDGES = "model_control_dependencies"  # metadata that names operators by index
@@ -44,31 +44,22 @@ class Order:
         return list(self.operators) != sorted(self.operators)
 
 
-def best_order(
-    model: Model, library: KernelLibrary, *, overlap: bool = False, preallocated: Collection[int] = ()
-) -> Order:
+def best_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False) -> Order:
     """The order that needs fewest bytes at once, as far as found; the file's where none of them needs fewer.
 
-    Bytes of tensors and scratch buffers. overlap: an output shares with an input that dies with its operator what the
-    kernels of `library` allow. ModelError as for `analyse`.
+    Bytes of tensors and scratch buffers. in_place: an output shares with an input that dies with its operator what the
+    kernels of `library` allow.
     """
-    before = _dependencies(model, library)
-    return _best_order(model, library, before, overlap, preallocated)
+    return _best_order(graph, library, _dependencies(graph.model, library), in_place)
 
 
-def _best_order(
-    model: Model,
-    library: KernelLibrary,
-    before: Sequence[Collection[int]],
-    overlap: bool,
-    preallocated: Collection[int],
-) -> Order:
+def _best_order(graph: Graph, library: KernelLibrary, before: Sequence[Collection[int]], in_place: bool) -> Order:
     sections = _sections(before)
-    costs = Costs(analyse(model, library.scratch, preallocated=preallocated), library, overlap)
+    costs = Costs(graph, library, in_place)
     peaks = [max(costs.in_file_order[k] for k in section) for section in sections]
     orders: list[Sequence[int]] = list(sections)
     whole = max(peaks, default=0)
-    floor = 0 if _CONTROL_EDGES not in model.metadata else whole
+    floor = 0 if _CONTROL_EDGES not in graph.model.metadata else whole
     # The section that needs most first: what needs less than that one needs at best is well as it is.
     for at in sorted(range(len(sections)), key=lambda k: -peaks[k]):
         if peaks[at] <= floor:
@@ -97,16 +88,14 @@ def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None)
     return in_operator_order(model, order)
 
 
-def better_order(
-    model: Model, library: KernelLibrary, *, overlap: bool = False, preallocated: Collection[int] = ()
-) -> tuple[Model, Order] | None:
+def better_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False) -> tuple[Model, Order] | None:
     """The model with the best order, and that order; None where its own is as good, or the file has no other."""
-    before = _dependencies(model, library)
+    before = _dependencies(graph.model, library)
     if all(len(section) == 1 for section in _sections(before)):
         return None
-    order = _best_order(model, library, before, overlap, preallocated)
+    order = _best_order(graph, library, before, in_place)
     try:
-        return (in_operator_order(model, order.operators), order) if order.differs else None
+        return (in_operator_order(graph.model, order.operators), order) if order.differs else None
     except PlanError:
         return None
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Graph, Operator, Subgraph, Tensor
 from tflm_zephyr.tflm import BUILTIN_DATA, CORTEX_M, StructSizes
 
@@ -52,7 +53,7 @@ class TailEstimate:
     def arena_bytes(self, head_bytes: int) -> int:
         """The arena for this tail and a head: the larger of their sum and the planning need, with the slack."""
         need = max(head_bytes + self.tail_bytes, self.planning_bytes) + self.slack_bytes
-        return need + -need % ARENA_ALIGNMENT
+        return align_up(need, ARENA_ALIGNMENT)
 
 
 def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: StructSizes = CORTEX_M) -> int:
@@ -70,7 +71,7 @@ def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: Struct
         arena.meets(tail.planning_bytes - own + before - arena.tail)
         before += tail.tail_bytes - own
     need = max(arena.needed, before + max((head for _, head in models), default=0)) + SLACK_BYTES
-    return need + -need % ARENA_ALIGNMENT
+    return align_up(need, ARENA_ALIGNMENT)
 
 
 class _Arena:
@@ -84,8 +85,7 @@ class _Arena:
 
     def take(self, size: int, alignment: int) -> None:
         """AllocatePersistentBuffer()."""
-        self.tail += size
-        self.tail += -self.tail % alignment
+        self.tail = align_up(self.tail + size, alignment)
 
     def close(self, section: str) -> None:
         """What was taken since the last call belongs to `section`."""
@@ -161,13 +161,11 @@ def _take_array(arena: _Arena, sizes: StructSizes, name: str, count: int) -> Non
 
 def _plan(arena: _Arena, graph: Graph, sizes: StructSizes, requests: int, planned_variables: int) -> None:
     """CommitStaticMemoryPlan(): everything temporary above the scratch requests."""
-    info, _ = sizes.of("AllocationInfo")
+    info, info_alignment = sizes.of("AllocationInfo")
     everything = graph.model.tensor_count + len(graph.scratch)
-    head = requests + -requests % sizes.pointer_bytes
-    head += sizes.pointer_bytes * len(graph.model.subgraphs)
-    head += -head % sizes.of("AllocationInfo")[1]
-    head += info * everything
-    head += -head % ARENA_ALIGNMENT
+    head = align_up(requests, sizes.pointer_bytes) + sizes.pointer_bytes * len(graph.model.subgraphs)
+    head = align_up(head, info_alignment) + info * everything
+    head = align_up(head, ARENA_ALIGNMENT)
     planned = len(graph.tensors) + len(graph.scratch) + planned_variables
     # The planner gets the bytes up to the last multiple of 16 below the tail.
     arena.meets(head + sizes.planner_record_bytes * planned + -arena.tail % ARENA_ALIGNMENT)
@@ -180,7 +178,7 @@ def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes, *, kn
     for index in (*operator.inputs, *operator.outputs, *(() if known else operator.intermediates)):
         if index >= 0:
             for size, alignment in _tensor_parts(subgraph.tensors[index], sizes):
-                total += size + -size % alignment
+                total += align_up(size, alignment)
     return total * (2 if operator.key in _LOOKS_TWICE or operator.custom_code is not None else 1)
 
 

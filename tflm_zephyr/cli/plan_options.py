@@ -26,10 +26,23 @@ def add_plan(commands: Commands) -> None:
         metavar="BYTES",
         help="for a CSV: what it has to fit in; exit 1 when no packing within it is found",
     )
-    parser.add_argument("--kernels", choices=("reference", "cmsis_nn"), default="reference")
     parser.add_argument(
-        "--core", metavar="CORE", help="for cmsis_nn: as in cortex-m33 (default: what suits all without Helium)"
+        "--board", action="append", metavar="BOARD", help="as for `generate`, with the same default; may be repeated"
     )
+    parser.add_argument("--core", metavar="CORE", help="a core instead of boards, as in cortex-m33")
+    parser.add_argument(
+        "--kernels",
+        choices=("auto", "reference", "cmsis_nn"),
+        default="auto",
+        help="the kernel library (default: auto, the choice of `generate`)",
+    )
+    parser.add_argument(
+        "--tflm",
+        choices=("selected", "module"),
+        default="selected",
+        help="TFLM in the app, as for `generate`: selected sources, or Zephyr's module, whose structs are larger",
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="the west workspace (default: the one around)")
     add_planning(parser)
     parser.add_argument(
         "--plan-file", type=Path, metavar="PLAN", help="check this plan instead: JSON, as --json prints it"
@@ -53,7 +66,7 @@ def add_planning(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overlap",
         choices=("auto", "off"),
-        help="outputs over input that has been read, where the kernels allow it (auto, the default), or never",
+        help="in-place operators where the kernels allow it (auto, the default), or none",
     )
     parser.add_argument(
         "--order",

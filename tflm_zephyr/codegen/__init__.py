@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.codegen import app_file, app_folder
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec, StaticPlan, render, render_workflow
 from tflm_zephyr.codegen.arena_json import (
@@ -21,7 +21,7 @@ from tflm_zephyr.codegen.arena_json import (
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.prepared_model import PreparedModel, Tflm
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, Tflm, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "MANIFEST",
     "NAME",
     "AppConfig",
+    "AppKernels",
     "AppManifest",
     "AppSpec",
     "ArenaMeasurement",
@@ -38,12 +39,14 @@ __all__ = [
     "MeasurementTarget",
     "ModelConfig",
     "ModelSpec",
+    "PreallocatedConfig",
     "PreparedModel",
     "StackMeasurement",
     "StaticPlan",
     "Tflm",
     "app_file",
     "app_folder",
+    "app_kernels",
     "data_sha256",
     "dump_measurements",
     "folder_of",
@@ -52,6 +55,7 @@ __all__ = [
     "load_manifest",
     "load_measurements",
     "moved",
+    "plan_request",
     "render",
     "render_workflow",
     "target_of",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tflm_zephyr import __version__
-from tflm_zephyr.arena import SLACK_BYTES, arena_size
+from tflm_zephyr.arena import SLACK_BYTES
 from tflm_zephyr.boards import (
     CMSIS_NN,
     PINNED_ZEPHYR,
@@ -16,8 +16,6 @@ from tflm_zephyr.boards import (
     Board,
     KernelChoice,
     ZephyrVersion,
-    choose,
-    kernel_libraries,
     least_main_stack_bytes,
     load_board,
     main_stack_bytes,
@@ -31,30 +29,23 @@ from tflm_zephyr.codegen.escape import c_string
 from tflm_zephyr.codegen.golden import GoldenRuns, dump_golden, golden_runs, path_of
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.preallocated_buffers import buffer_specs, check_symbols
-from tflm_zephyr.codegen.prepared_model import PreparedModel, Tflm, prepare
+from tflm_zephyr.codegen.prepared_model import PreparedModel, Tflm, app_kernels, prepare
 from tflm_zephyr.codegen.shared_arena import share_arena
 from tflm_zephyr.codegen.static_plan import with_static_plan
 from tflm_zephyr.codegen.tensor_interface import tensor_spec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import (
     CMSIS_NN_REVISION,
-    cmsis_nn_work,
     kind_of,
-    miscomputed,
     other_kernels,
     typed_registration,
     uses_of,
 )
 from tflm_zephyr.model import load_model, planned
 from tflm_zephyr.tflm import (
-    CORTEX_M,
-    CORTEX_M_STATIC,
-    PREALLOCATED_ALLOCATOR,
-    StructSizes,
     op_resolver,
     sources,
     typed_for,
-    with_layout,
 )
 
 _NO_RUNS = GoldenRuns((), "", "", {})
@@ -115,16 +106,8 @@ def generate(
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     loaded = [load_model(item.model) for item in config.models]
-    faults = zip(config.models, map(miscomputed, loaded), strict=True)
-    wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
-    choice = choose(config.kernels, boards, tflm.sources, work=sum(map(cmsis_nn_work, loaded)), wrong=wrong)
-    libraries = kernel_libraries(
-        choice.names,
-        boards,
-        transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
-        revision=tflm.revision,
-    )
-    base = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
+    own_kernels = app_kernels(config, loaded, boards, tflm)
+    choice = own_kernels.choice
     prepared: list[PreparedModel] = []
     models: list[ModelSpec] = []
     notes: list[str] = [*choice.notes]
@@ -136,12 +119,11 @@ def generate(
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in config.models):
         notes.append(f"no output overlaps an input, as the kernels are not those that this was read in: {others}")
     kept: dict[str, bytes] = {}
-    for model_config in config.models:
-        sizes = with_layout(base, "MicroAllocator", PREALLOCATED_ALLOCATOR) if model_config.preallocated else base
-        item = prepare(model_config, tflm, libraries, sizes)
+    for model_config, model in zip(config.models, loaded, strict=True):
+        item = prepare(model_config, model, tflm, own_kernels)
         runs = golden_runs(item.model, model_config, app, keep=keep_golden) if golden else _NO_RUNS
         prepared.append(item)
-        model_spec = _model_spec(item, runs, sizes, _typed(item, config, tflm, choice))
+        model_spec = _model_spec(item, runs, _typed(item, config, tflm, choice))
         if config.planner == "static" and model_config.plan_file is not None:
             what = "planner: static makes a table of its own, plan_file is for TFLM's planner"
             raise AppError(what, where=model_config.label, hint="Drop one of them")
@@ -149,11 +131,10 @@ def generate(
             what = "plan: online leaves to TFLM's planner what planner: static does without"
             raise AppError(what, where=model_config.label, hint="Drop one of them")
         if config.planner == "static":
-            unplanned = planned(item.running, None)
-            model_spec = with_static_plan(model_spec, item.needs, unplanned, sizes, model_config.arena)
+            model_spec = with_static_plan(model_spec, item.plan, planned(item.running, None))
         models.append(model_spec)
         notes.extend(f"{model_config.label}: {remark}" for remark in runs.notes)
-        need = item.needs[0].arena.bytes
+        need = item.plan.largest.size.bytes
         if model_config.arena is not None and model_config.arena < need - SLACK_BYTES:
             notes.append(f"{model_config.label}: {model_config.arena} bytes are too few; the estimate is {need}")
         if runs.warning:
@@ -170,7 +151,7 @@ def generate(
     needed_stack = _main_stack(config, prepared, models, choice.names, boards, tflm.revision)
     notes += _stack_notes(config.main_stack_bytes, needed_stack, name)
     overlapping = any(_overlaps(item, config) for item in prepared)
-    kinds = {kind_of(need.library) for item in prepared for need in item.needs} if overlapping else set()
+    kinds = {kind_of(arena.library) for item in prepared for arena in item.arenas} if overlapping else set()
     spec = AppSpec(
         name=name,
         models=tuple(models),
@@ -195,7 +176,7 @@ def generate(
         overlap_kernels=tuple(sorted(kinds)),
     )
     if config.shared_arena:
-        shared, arena = share_arena(models, prepared, base, name)
+        shared, arena = share_arena(models, prepared, name)
         spec = replace(spec, models=shared, shared_arena=arena)
     elif measured:
         with_stack = config.main_stack_bytes is None and not config.host_link
@@ -221,7 +202,7 @@ def generate(
 
 def _overlaps(item: PreparedModel, config: AppConfig) -> bool:
     """Whether outputs overlap inputs, or may do so in a static plan, which is not the one of `item`."""
-    return item.head.overlapping > 0 or (config.planner == "static" and bool(item.head.problem.overlaps))
+    return item.head.in_place_count > 0 or (config.planner == "static" and bool(item.head.problem.overlaps))
 
 
 def _main_stack(
@@ -263,11 +244,11 @@ def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelCho
     return {key: name for key, name in found.items() if name}
 
 
-def _model_spec(item: PreparedModel, golden: GoldenRuns, sizes: StructSizes, typed: Mapping[str, str]) -> ModelSpec:
+def _model_spec(item: PreparedModel, golden: GoldenRuns, typed: Mapping[str, str]) -> ModelSpec:
     main = item.model.main
-    arena = arena_size(item.head, item.needs[0].library, given=item.config.arena, sizes=sizes)
-    libraries = {need.library.name for need in item.needs}
-    which = f" ({item.needs[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
+    arena = item.plan.size
+    libraries = {one.library.name for one in item.arenas}
+    which = f" ({item.arenas[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
     return ModelSpec(
         name=item.config.label,
         ident=identifier(item.config.label),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelConfig -> PreparedModel: a model read, checked against TFLM, and planned for all kernels of an app."""
+"""ModelConfig -> PreparedModel: a model checked against TFLM, and planned for all kernels of an app."""
 
 from __future__ import annotations
 
@@ -7,23 +7,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.arena import (
+    ArenaPlan,
+    Constraints,
     HeadPlan,
-    Need,
-    better_order,
+    LibraryArena,
+    PlanRequest,
     load_plan,
-    needs,
-    needs_of_plan,
+    plan,
     preallocated_tensors,
-    reordered,
 )
-from tflm_zephyr.boards import CMSIS_NN, PINNED_ZEPHYR, ZephyrVersion
-from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.boards import CMSIS_NN, PINNED_ZEPHYR, Board, KernelChoice, ZephyrVersion, choose, kernel_libraries
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import KernelLibrary, other_kernels
-from tflm_zephyr.model import Model, load_model, planned
-from tflm_zephyr.tflm import CORTEX_M, StructSizes, check_types, op_resolver, sources
+from tflm_zephyr.kernels import KernelLibrary, cmsis_nn_work, miscomputed, other_kernels
+from tflm_zephyr.model import Model, planned
+from tflm_zephyr.tflm import (
+    CORTEX_M,
+    CORTEX_M_STATIC,
+    PREALLOCATED_ALLOCATOR,
+    StructSizes,
+    check_types,
+    op_resolver,
+    sources,
+    with_layout,
+)
 
 
 @dataclass(frozen=True)
@@ -42,71 +51,99 @@ class Tflm:
     zephyr: ZephyrVersion = PINNED_ZEPHYR
 
     def revisions(self, kernels: Iterable[str]) -> dict[str, str]:
-        """Of what has the kernels of these libraries, by name."""
+        """Revisions of TFLM, and of CMSIS-NN when it is among `kernels` (kernel libraries by name)."""
         cmsis_nn = {"CMSIS-NN": self.cmsis_nn_revision} if CMSIS_NN in kernels else {}
         return {"TFLM": self.revision, **cmsis_nn}
 
 
 @dataclass(frozen=True)
-class PreparedModel:
-    """A model, checked and planned; `data` is what the app compiles in. `needs`: see heads.needs.
+class AppKernels:
+    """The kernels of an app: the libraries' names, each library for each kind of core, and TFLM's struct sizes.
 
-    `running` is the model with the operators' order in the app, `order` their indices in the file, None for its own.
+    `in_place`: the in-place rules hold for these kernels' revisions.
     """
+
+    choice: KernelChoice
+    libraries: tuple[KernelLibrary, ...]
+    sizes: StructSizes
+    in_place: bool
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """A model, checked and planned; `data` is the model as the app compiles it in."""
 
     config: ModelConfig
     model: Model
     resolver: op_resolver.ResolvedOperators
-    needs: tuple[Need, ...]
+    plan: ArenaPlan
     data: bytes
-    running: Model
-    order: tuple[int, ...] | None
+
+    @property
+    def arenas(self) -> tuple[LibraryArena, ...]:
+        """The arena with each kernel library, the largest first."""
+        return self.plan.arenas
 
     @property
     def head(self) -> HeadPlan:
-        """That of the kernels that need the largest arena."""
-        return self.needs[0].head
+        """The head in the largest arena."""
+        return self.plan.head
+
+    @property
+    def running(self) -> Model:
+        """The model with its operators in the order of the app."""
+        return self.plan.running
+
+    @property
+    def order(self) -> tuple[int, ...] | None:
+        """The operators' indices in the file, in the order of the app; None for the file's order."""
+        return self.plan.order
 
     @property
     def planned(self) -> bool:
         """Whether `data` carries an offline plan."""
-        return self.head.offsets is not None
+        return self.plan.offsets is not None
 
 
-def prepare(
-    config: ModelConfig, tflm: Tflm, libraries: Sequence[KernelLibrary], sizes: StructSizes = CORTEX_M
-) -> PreparedModel:
-    """Read, check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
-    model = load_model(config.model)
-    check_interface(model)
-    declared = frozenset(item.name for item in config.custom_operators)
-    check_types(model, declared, revision=tflm.revision)
-    preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
-    known = [library.without(declared) for library in libraries]
+def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Board], tflm: Tflm) -> AppKernels:
+    """The kernels of the app `config` with `models`, in its order, for `boards`. Raises AppError."""
+    faults = zip(config.models, map(miscomputed, models), strict=True)
+    wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
+    choice = choose(config.kernels, boards, tflm.sources, work=sum(map(cmsis_nn_work, models)), wrong=wrong)
+    libraries = kernel_libraries(
+        choice.names,
+        boards,
+        transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
+        revision=tflm.revision,
+    )
+    sizes = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
+    return AppKernels(choice, libraries, sizes, not other_kernels(tflm.revisions(choice.names)))
+
+
+def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> PlanRequest:
+    """The request for the arena of `model` in an app with `kernels`. Raises AppError and PlanError."""
     if config.plan_file is not None and config.plan != "packed":
         raise AppError("plan: online leaves to TFLM what plan_file places", where=config.label, hint="Drop one of them")
-    overlap = config.overlap == "auto" and not other_kernels(tflm.revisions(item.name for item in libraries))
-    if config.plan_file is not None:
-        mine = load_plan(config.plan_file)
-        mine.check_use(model, {library.name for library in known})
-        order, running = mine.order, reordered(model, known[0], mine.order)
-        found = needs_of_plan(
-            running, known, mine.offsets, preallocated, arena_bytes=config.arena, overlap=overlap, sizes=sizes
-        )
-    else:
+    preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
+    sizes = with_layout(kernels.sizes, "MicroAllocator", PREALLOCATED_ALLOCATOR) if preallocated else kernels.sizes
+    declared = frozenset(item.name for item in config.custom_operators)
+    return PlanRequest(
+        libraries=tuple(library.without(declared) for library in kernels.libraries),
+        sizes=sizes,
+        in_place=config.overlap == "auto" and kernels.in_place,
+        scheduling=config.order,
+        offline="auto" if config.plan == "packed" else "never",
+        constraints=Constraints(preallocated=preallocated),
+        given=None if config.plan_file is None else load_plan(config.plan_file),
+        arena_bytes=config.arena,
+    )
 
-        def planned_with(one: Model) -> tuple[Need, ...]:
-            offline = "auto" if config.plan == "packed" else "never"
-            return needs(one, known, offline=offline, preallocated=preallocated, overlap=overlap, sizes=sizes)
 
-        order, running, found = None, model, planned_with(model)
-        better = None
-        if config.order == "auto":
-            better = better_order(model, found[0].library, overlap=overlap, preallocated=preallocated)
-        if better is not None:
-            others = planned_with(better[0])
-            if others[0].arena.bytes < found[0].arena.bytes:
-                running, order, found = better[0], better[1].operators, others
-    head = found[0].head
-    resolver = op_resolver.resolve(head.graph, tflm.operators, tuple(map(custom_operator, config.custom_operators)))
-    return PreparedModel(config, model, resolver, found, planned(running, head.offsets), running, order)
+def prepare(config: ModelConfig, model: Model, tflm: Tflm, kernels: AppKernels) -> PreparedModel:
+    """Check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
+    check_interface(model)
+    check_types(model, frozenset(item.name for item in config.custom_operators), revision=tflm.revision)
+    found = plan(model, plan_request(config, model, kernels))
+    customs = tuple(map(custom_operator, config.custom_operators))
+    resolver = op_resolver.resolve(found.head.graph, tflm.operators, customs)
+    return PreparedModel(config, model, resolver, found, planned(found.running, found.offsets))

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena import SLACK_BYTES, estimate_tail, shared_arena_bytes
+from tflm_zephyr.arena import SLACK_BYTES, shared_arena
 from tflm_zephyr.codegen.app_spec import ArenaSpec, ModelSpec
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.tflm import StructSizes
 
 
 def share_arena(
-    models: Sequence[ModelSpec], prepared: Sequence[PreparedModel], sizes: StructSizes, app: str
+    models: Sequence[ModelSpec], prepared: Sequence[PreparedModel], app: str
 ) -> tuple[tuple[ModelSpec, ...], ArenaSpec]:
     """The models of the app named `app`, each with the arena of all, and that one. Raises AppError."""
     for model, item in zip(models, prepared, strict=True):
@@ -32,22 +31,9 @@ def share_arena(
         if why:
             hint = "Use shared_arena: false, or leave that out"
             raise AppError(f"a shared arena is for models without {why}, which {model.name} has", where=app, hint=hint)
-    kinds = [(need.library.name, need.library.core) for need in prepared[0].needs]
-    bytes_, head, tails = max(_size(prepared, kind, sizes) for kind in kinds)
-    note = f"the largest head {head} + tails {tails} of {len(models)} models, with {SLACK_BYTES} bytes of slack"
+    arena = shared_arena([item.plan for item in prepared])
+    note = f"the largest head {arena.head_bytes} + tails {arena.tail_bytes} of {len(models)} models"
+    note += f", with {SLACK_BYTES} bytes of slack"
     unknown = tuple(sorted({key for model in models for key in model.arena.unknown}))
-    arena = ArenaSpec(bytes_, "estimated", note, unknown=unknown)
-    return tuple(replace(model, arena=arena) for model in models), arena
-
-
-def _size(prepared: Sequence[PreparedModel], kind: object, sizes: StructSizes) -> tuple[int, int, int]:
-    """Bytes of the arena, of the largest head and of all tails with the kernels of one library and core."""
-    found = []
-    for item in prepared:
-        need = next(need for need in item.needs if (need.library.name, need.library.core) == kind)
-        planned = need.head.variables_planned
-        tail = estimate_tail(need.head.graph, need.library, sizes, variables_planned=planned)
-        found.append((tail, need.head.head_bytes))
-    size = shared_arena_bytes(found, sizes)
-    head = max(head for _, head in found)
-    return size, head, size - head - SLACK_BYTES
+    spec = ArenaSpec(arena.bytes, "estimated", note, unknown=unknown)
+    return tuple(replace(model, arena=spec) for model in models), spec

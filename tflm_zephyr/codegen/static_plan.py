@@ -12,24 +12,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena import HeadPlan, Need, arena_size
+from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena, arena_size, estimate_tail
 from tflm_zephyr.codegen.app_spec import ArenaSpec, ModelSpec, StaticPlan
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.memory_planner import Plan, check_plan, pack
 from tflm_zephyr.tflm import StructSizes
 
 
-def with_static_plan(
-    spec: ModelSpec, needs: Sequence[Need], data: bytes, sizes: StructSizes, given: int | None
-) -> ModelSpec:
-    """`spec` with a table instead of an offline plan; `data` is the model without one. Raises AppError.
+def with_static_plan(spec: ModelSpec, planned: ArenaPlan, data: bytes) -> ModelSpec:
+    """`spec` with a table instead of an offline plan; `data` is the model without one.
 
-    needs: of each kernel library and core; they must ask for the same buffers. given: the arena's bytes, by the user.
+    Raises AppError when the kernel libraries of `planned` ask for different buffers.
     """
-    plan = _plan(needs, spec.name)
-    own = _without_planner(sizes)
-    arenas = [arena_size(replace(need.head, plan=plan), need.library, given=given, sizes=own) for need in needs]
-    arena = max(arenas, key=lambda found: found.bytes)
+    plan = _plan(planned.arenas, spec.name)
+    sizes, given = _without_planner(planned.request.sizes), planned.request.arena_bytes
+    found = []
+    for one in planned.arenas:
+        tail = estimate_tail(one.head.graph, one.library, sizes)
+        found.append(arena_size(replace(one.head, plan=plan), tail, given=given))
+    arena = max(found, key=lambda size: size.bytes)
     slots = tuple(zip(plan.problem.sizes, plan.offsets, strict=True))
     return replace(
         spec,
@@ -40,21 +41,21 @@ def with_static_plan(
     )
 
 
-def _plan(needs: Sequence[Need], name: str) -> Plan:
-    head = needs[0].head
-    unknown = sorted({key for need in needs for key in need.head.unknown})
+def _plan(arenas: Sequence[LibraryArena], name: str) -> Plan:
+    head = arenas[0].head
+    unknown = sorted({key for arena in arenas for key in arena.head.unknown})
     if unknown:
         what = f"a static plan has no place for what {', '.join(unknown)} may ask for, which is not known"
         raise AppError(what, where=name, hint="Use planner: tflm")
-    if any(need.head.problem.sizes != head.problem.sizes for need in needs):
+    if any(arena.head.problem.sizes != head.problem.sizes for arena in arenas):
         raise AppError(
             "a static plan is for one kernel library and one kind of core, and these boards' ask for other buffers",
             where=name,
             hint="Name one board, or --kernels reference, or use planner: tflm",
         )
-    plan = min((_free(need.head) for need in needs), key=lambda plan: plan.size_bytes)
-    for need in needs:
-        check_plan(plan, why_unsafe=need.head.why_unsafe)
+    plan = min((_free(arena.head) for arena in arenas), key=lambda plan: plan.size_bytes)
+    for arena in arenas:
+        check_plan(plan, why_unsafe=arena.head.in_place_check)
     return plan
 
 
@@ -66,7 +67,7 @@ def _without_planner(sizes: StructSizes) -> StructSizes:
 
 def _free(head: HeadPlan) -> Plan:
     """The plan of `head`, or a smaller one where scratch buffers had to be left to TFLM."""
-    if head.overlapped_bytes >= head.head_bytes:
+    if head.in_place_bytes >= head.head_bytes:
         return head.plan
     plan = pack(head.problem, known=head.plan)
     return plan if plan.size_bytes < head.head_bytes else head.plan

@@ -160,7 +160,7 @@ def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[
     if any(model.plan != "packed" for model in config.models):
         found.append(_models("the arena planned offline", "--plan packed", plan="packed"))
     if any(model.overlap != "auto" for model in config.models):
-        found.append(_models("outputs over inputs where the kernels allow it", "--overlap auto", overlap="auto"))
+        found.append(_models("in-place operators where the kernels allow it", "--overlap auto", overlap="auto"))
     if any(model.order != "auto" for model in config.models):
         found.append(_models("operators in the order that needs least", "--order auto", order="auto"))
     if any(model.arena is not None for model in config.models):

@@ -8,7 +8,7 @@ from tflm_zephyr.memory_planner.checker import WhyUnsafe, check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.linear_planner import linear
 from tflm_zephyr.memory_planner.packing import pack
-from tflm_zephyr.memory_planner.problem import Buffer, InPlacePair, Plan, Problem, lower_bound, most_saved
+from tflm_zephyr.memory_planner.problem import Buffer, InPlacePair, Plan, Problem, align_up, lower_bound, most_saved
 
 __all__ = [
     "Buffer",
@@ -16,6 +16,7 @@ __all__ = [
     "Plan",
     "Problem",
     "WhyUnsafe",
+    "align_up",
     "check_plan",
     "csv_files",
     "greedy",

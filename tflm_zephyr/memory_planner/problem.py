@@ -11,6 +11,11 @@ from functools import cached_property
 from tflm_zephyr.errors import PlanError
 
 
+def align_up(value: int, alignment: int) -> int:
+    """The smallest multiple of `alignment` that is not below `value`."""
+    return value + -value % alignment
+
+
 @dataclass(frozen=True)
 class Buffer:
     """Memory of `size` bytes needed at each step t with lower <= t < upper.
@@ -76,8 +81,7 @@ class Problem:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Bytes that each buffer occupies: its size rounded up to the alignment."""
-        unit = self.alignment
-        return tuple(-(-buffer.size // unit) * unit for buffer in self.buffers)
+        return tuple(align_up(buffer.size, self.alignment) for buffer in self.buffers)
 
     def only(self, kept: Sequence[int], more: Sequence[Buffer] = ()) -> Problem:
         """The problem of the buffers `kept` (their indices) alone, and `more` behind them."""
@@ -93,11 +97,10 @@ class Problem:
     def leads(self) -> dict[tuple[int, int], int]:
         """By (input, output), how far above the output's start the input may start: a multiple of the alignment, from
         0 up, and less than the output's size. A distance below 0 counts as 0."""
-        unit = self.alignment
         found = {}
         for overlap in self.overlaps:
             if overlap.distance is not None:
-                lead = max(0, -(-overlap.distance // unit) * unit)
+                lead = max(0, align_up(overlap.distance, self.alignment))
                 if lead < self.sizes[overlap.output] and self.sizes[overlap.input]:
                     found[overlap.input, overlap.output] = lead
         return found

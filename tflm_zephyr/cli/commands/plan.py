@@ -7,21 +7,24 @@ import argparse
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import plan as report
 from tflm_zephyr.errors import AppError, PlanError
 from tflm_zephyr.files import write_atomically
 
 if TYPE_CHECKING:
-    from tflm_zephyr.arena import HeadPlan
+    from tflm_zephyr.boards import Board
+    from tflm_zephyr.codegen import AppConfig, AppKernels, ModelConfig
     from tflm_zephyr.model import Model
 
 
 _OF_MODELS = (
-    *("core", "overlap", "order", "plan_file", "arena", "preallocate"),
+    *("board", "core", "overlap", "order", "plan_file", "arena", "preallocate"),
     *("map", "preserve_inputs", "preserve_all", "variables"),
 )
 
@@ -34,8 +37,8 @@ def do_plan(args: argparse.Namespace, say: Say) -> Done:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Planning makes a great many objects that live to its end, and no circles of them: looking for these takes a
-    quarter of the time for large models."""
+    """Planning makes many objects that live to its end and no reference cycles; the garbage collector would take a
+    quarter of the time of large models."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -56,17 +59,17 @@ def _plan(args: argparse.Namespace) -> Done:
         return _plan_several(args)
     from tflm_zephyr.model import planned
 
-    item = _planned(args, args.model[0])
+    (item,) = _planned(args)
     if args.output is not None:
-        _write_output(args.output, item.path, planned(item.running, item.head.offsets))
-    return Done(report.plan(item, draw=args.map, written=args.output), _json(args, item))
+        _write_output(args.output, item.path, planned(item.plan.running, item.plan.offsets))
+    return Done(report.plan(item, draw=args.map, written=args.output), report.plan_json(item))
 
 
 def _plan_several(args: argparse.Namespace) -> Done:
     _refuse(args, ("output", "plan_file", "map", "preallocate"), "is for one model", "Plan the models one by one")
-    items = [_planned(args, path) for path in args.model]
+    items = _planned(args)
     lines = [report.plan(item, draw=False, written=None) for item in items]
-    plain = {"models": [_json(args, item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
+    plain = {"models": [report.plan_json(item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
     return Done("\n".join([*lines, report.shared(items)]), plain)
 
 
@@ -76,106 +79,81 @@ def _refuse(args: argparse.Namespace, options: Sequence[str], why: str, hint: st
             raise PlanError(f"--{option.replace('_', '-')} {why}", where="plan", hint=hint)
 
 
-def _planned(args: argparse.Namespace, path: Path) -> report.PlannedModel:
-    from tflm_zephyr.arena import (
-        arena_size,
-        better_order,
-        estimate_tail,
-        head_with_plan,
-        load_plan,
-        plan_head,
-        preallocated_tensors,
-        reordered,
-    )
-    from tflm_zephyr.kernels import every_core, kernel_library, on_core, untried
+def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
+    """The models named, planned as `generate` plans them for the same boards and kernels."""
+    from tflm_zephyr.build import find_workspace_if_any
+    from tflm_zephyr.codegen import app_kernels
     from tflm_zephyr.model import load_model
-    from tflm_zephyr.tflm import CORTEX_M, PREALLOCATED_ALLOCATOR, with_layout
-
-    model = load_model(path)
-    library = kernel_library(args.kernels) if args.core is None else on_core(args.kernels, args.core)
-    alike = tuple(one for one in every_core(args.kernels) if not untried(one)) if args.core is None else (library,)
-    preallocated = preallocated_tensors(model, args.preallocate)
-
-    overlap = () if args.overlap == "off" else alike
-
-    def head_of(one: Model, without: Sequence[int]) -> HeadPlan:
-        return plan_head(
-            one,
-            library,
-            preserve_inputs=args.preserve_inputs,
-            preserve_intermediates=args.preserve_all,
-            plan_variables=args.variables,
-            preallocated=without,
-            overlap=overlap,
-        )
-
-    def best(without: Sequence[int]) -> tuple[tuple[int, ...] | None, Model, HeadPlan]:
-        """Order, model and head; the file's order where it is as good."""
-        better = None
-        if args.order != "model":
-            better = better_order(model, library, overlap=bool(overlap), preallocated=without)
-        if better is None:
-            return None, model, head_of(model, without)
-        head = head_of(better[0], without)
-        if head.head_bytes >= better[1].model_bytes:
-            own = head_of(model, without)
-            if own.head_bytes <= head.head_bytes:
-                return None, model, own
-        return better[1].operators, better[0], head
 
     if args.plan_file is not None:
         _refuse(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
-        mine = load_plan(args.plan_file)
-        mine.check_use(model, [args.kernels])
-        order, running = mine.order, reordered(model, library, mine.order)
-        heads = [
-            head_with_plan(
-                running,
-                one,
-                mine.offsets,
-                preserve_inputs=args.preserve_inputs,
-                preserve_intermediates=args.preserve_all,
-                preallocated=preallocated,
-                arena_bytes=args.arena,
-                overlap=bool(overlap),
-            )
-            for one in alike
-        ]
-        head = heads[0]  # a core without extensions comes first, as in `library`
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
-    else:
-        order, running, head = best(preallocated)
-    sizes = with_layout(CORTEX_M, "MicroAllocator", PREALLOCATED_ALLOCATOR) if preallocated else CORTEX_M
-    arena = arena_size(head, library, sizes=sizes)
-    saved = None
-    if preallocated:
-        whole = head_of(running, ()) if args.plan_file is not None else best(())[2]
-        saved = arena_size(whole, library).bytes - arena.bytes
-    tail = estimate_tail(head.graph, library, sizes, variables_planned=head.variables_planned)
-    core = f" on {args.core}" if args.core is not None else " on any core without Helium" if len(alike) > 1 else ""
-    return report.PlannedModel(
-        path,
-        model,
-        head,
-        arena,
-        tail,
-        f"{args.kernels} kernels{core}",
-        saved,
-        running,
-        order,
+    config = _config(args)
+    workspace = find_workspace_if_any(args.workspace, app=Path())
+    boards = boards_of(config, workspace) if args.core is None else (_board_with(args.core),)
+    models = [load_model(path) for path in args.model]
+    kernels = app_kernels(config, models, boards, tflm_for(config, boards, workspace))
+    where = f"on {args.core}" if args.core is not None else f"for {', '.join(board.name for board in boards)}"
+    named = f"{' and '.join(kernels.choice.names)} kernels {where}"
+    return [
+        _plan_model(args, path, model, model_config, kernels, named)
+        for path, model, model_config in zip(args.model, models, config.models, strict=True)
+    ]
+
+
+def _plan_model(
+    args: argparse.Namespace, path: Path, model: Model, config: ModelConfig, kernels: AppKernels, named: str
+) -> report.PlannedModel:
+    from tflm_zephyr.arena import plan
+    from tflm_zephyr.codegen import plan_request
+
+    request = plan_request(config, model, kernels)
+    constraints = replace(
+        request.constraints,
+        preserve_inputs=args.preserve_inputs,
+        preserve_intermediates=args.preserve_all,
+        plan_variables=args.variables,
     )
+    found = plan(model, replace(request, constraints=constraints))
+    saved = None
+    if constraints.preallocated:
+        without = replace(request, sizes=kernels.sizes, constraints=replace(constraints, preallocated=()))
+        if request.given is not None:
+            without = replace(without, given=None, scheduling="model", arena_bytes=None)
+        whole = plan(found.running if request.given is not None else model, without)
+        saved = whole.largest.size.bytes - found.largest.size.bytes
+    return report.PlannedModel(path, found, named, kernels.choice.notes, saved)
 
 
-def _json(args: argparse.Namespace, item: report.PlannedModel) -> dict[str, Any]:
-    return {
-        **report.plan_json(item.head, item.model, item.order),
-        "kernels": args.kernels,
-        "core": args.core,
-        "tail_bytes": item.arena.tail_bytes,
-        "arena_bytes": item.arena.bytes,
-        "preallocated_saves_bytes": item.saved_bytes,
-    }
+def _config(args: argparse.Namespace) -> AppConfig:
+    """The app that `generate` would be asked for with these flags."""
+    from tflm_zephyr.codegen import AppConfig, ModelConfig, PreallocatedConfig
+
+    preallocated = tuple(PreallocatedConfig(name) for name in args.preallocate)
+    models = tuple(
+        ModelConfig(
+            path,
+            arena=args.arena,
+            overlap=args.overlap or "auto",
+            order=args.order or "auto",
+            preallocated=preallocated,
+            plan_file=args.plan_file,
+        )
+        for path in args.model
+    )
+    config = AppConfig(models, kernels=args.kernels, tflm=args.tflm)
+    return replace(config, boards=tuple(args.board)) if args.board else config
+
+
+def _board_with(core: str) -> Board:
+    """A board of which nothing but its core is known."""
+    from tflm_zephyr.boards import Board
+    from tflm_zephyr.kernels import CORES
+
+    if core not in CORES:
+        raise AppError(f"no core '{core}'", where="--core", hint=f"Known are {', '.join(sorted(CORES))}")
+    return Board(core, core=core)
 
 
 def _plan_csv(args: argparse.Namespace, path: Path) -> Done:

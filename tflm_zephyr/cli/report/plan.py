@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `plan` shows: a model's arena, several models', a packed CSV. Bytes unless a unit stands beside the number."""
+"""The report of `plan`: one model's arena, several models, or a packed CSV. Numbers without a unit are bytes."""
 
 from __future__ import annotations
 
@@ -11,91 +11,99 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr.cli.report.words import count
 
 if TYPE_CHECKING:
-    from tflm_zephyr.arena import ArenaSize, HeadPlan, TailEstimate
+    from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena
     from tflm_zephyr.memory_planner import Plan
-    from tflm_zephyr.model import Model
 
 
 @dataclass(frozen=True)
 class PlannedModel:
     """A model that `plan` was asked about.
 
-    `kernels` says for which kernels and cores. `saved_bytes`: how much smaller the arena is than with all tensors in
-    it, None where none is preallocated. `running` is the model with its operators in `order`, by their indices in the
-    file, None for its own.
+    `kernels` names the kernels and their boards or core, `notes` say why these. `saved_bytes`: how much smaller the
+    arena is than with all tensors in it, None where none is preallocated.
     """
 
     path: Path
-    model: Model
-    head: HeadPlan
-    arena: ArenaSize
-    tail: TailEstimate
+    plan: ArenaPlan
     kernels: str
-    saved_bytes: int | None
-    running: Model
-    order: tuple[int, ...] | None
+    notes: tuple[str, ...] = ()
+    saved_bytes: int | None = None
 
 
 def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
     """After `plan` of a model."""
-    from tflm_zephyr.memory_planner import memory_map as drawing
+    from tflm_zephyr.memory_planner import memory_map
 
-    head = item.head
-    buffers = len(head.problem.buffers)
+    largest, head = item.plan.largest, item.plan.head
+    operators = count(len(item.plan.model.main.operators), "operator")
     lines = [
-        f"{item.path.name}: {count(len(item.model.main.operators), 'operator')}, {count(buffers, 'buffer')} in the "
-        f"head ({count(len(head.graph.scratch), 'scratch buffer')}), {item.kernels}",
+        f"{item.path.name}: {operators}, {count(len(head.problem.buffers), 'buffer')} in the head "
+        f"({count(len(head.graph.scratch), 'scratch buffer')}), {item.kernels}",
+        *(f"  note: {note}" for note in item.notes),
         f"  linear       {head.linear_bytes:>9}  every buffer its own place",
-        f"  greedy       {head.greedy_bytes:>9}  TFLM's own placing at start-up",
+        f"  greedy       {head.greedy_bytes:>9}  TFLM's own placing of the model as it is",
         f"  packed       {head.packed_bytes:>9}  all buffers placed freely",
-        f"  overlapped   {head.overlapped_bytes:>9}  {_overlaps(head)}",
+        f"  in-place     {head.in_place_bytes:>9}  {_in_place(head)}",
         f"  this plan    {head.head_bytes:>9}  {_placing(head)}",
         f"  lower bound  {head.lower_bound_bytes:>9}  no plan is smaller: {_gap(head)}",
-        f"  tail         {item.arena.tail_bytes:>9}  {item.arena.source}; the arena: {item.arena.bytes}",
+        f"  tail         {largest.size.tail_bytes:>9}  {largest.size.source}; the arena: {largest.size.bytes}",
     ]
+    if len(item.plan.arenas) > 1:
+        lines += [_arena_line(arena) for arena in item.plan.arenas]
     if item.saved_bytes is not None:
         what = f"saved of the arena by {count(len(head.graph.preallocated), 'tensor')} in the app's own memory"
         lines.append(f"  preallocated {item.saved_bytes:>9}  {what}")
-    if item.order is not None:
+    if item.plan.order is not None:
         lines.append("  Its operators run in another order than the model's, which needs less.")
     if head.unknown:
         lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
-    if head.overlapping:
+    if head.in_place_count:
         lines.append(f"  It holds for {item.kernels} alone: {_sharing(head)}.")
     if draw:
-        lines += ["", *drawing.draw(head.plan), drawing.LEGEND]
+        lines += ["", *memory_map.draw(head.plan), memory_map.LEGEND]
     if written is not None:
         lines.append(f"Written: {written}")
     return "\n".join(lines)
 
 
+def _arena_line(arena: LibraryArena) -> str:
+    """One kernel library's figures, where the plan is for several libraries or kinds of cores."""
+    size = arena.size
+    return f"  {_library(arena):<22} head {size.head_bytes}, tail {size.tail_bytes}, arena {size.bytes}"
+
+
+def _library(arena: LibraryArena) -> str:
+    core = arena.library.core
+    return arena.library.name + (" with Helium" if core.mve else " with DSP" if core.dsp else "")
+
+
 def shared(items: Sequence[PlannedModel]) -> str:
-    """After `plan` of several models: what one arena for all of them saves."""
-    apart = sum(item.arena.bytes for item in items)
+    """After `plan` of several models: the bytes that one arena for all of them saves."""
+    apart = sum(item.plan.largest.size.bytes for item in items)
     together = shared_bytes(items)
     return (
         f"One arena for {count(len(items), 'model')}: {together} instead of {apart}, {apart - together} less "
-        f"(shared_arena: true; the largest head, all tails; {items[0].arena.source})"
+        f"(shared_arena: true; the largest head, all tails; {items[0].plan.largest.size.source})"
     )
 
 
 def shared_bytes(items: Sequence[PlannedModel]) -> int:
-    """One arena for all of them."""
-    from tflm_zephyr.arena import shared_arena_bytes
+    """Bytes of one arena for all of them."""
+    from tflm_zephyr.arena import shared_arena
 
-    return shared_arena_bytes([(item.tail, item.head.head_bytes) for item in items])
+    return shared_arena([item.plan for item in items]).bytes
 
 
-def _overlaps(head: HeadPlan) -> str:
+def _in_place(head: HeadPlan) -> str:
     if not head.problem.overlaps:
         return "no output may overlap an input"
-    return "outputs over inputs, as far as the kernels allow it"
+    return "the same with in-place operators, as far as the kernels allow it"
 
 
 def _sharing(head: HeadPlan) -> str:
-    if head.overlapping == 1:
+    if head.in_place_count == 1:
         return "an output overlaps an input"
-    return f"{head.overlapping} outputs overlap inputs"
+    return f"{head.in_place_count} outputs overlap inputs"
 
 
 def _gap(head: HeadPlan) -> str:
@@ -110,22 +118,55 @@ def _placing(head: HeadPlan) -> str:
     return "as metadata; TFLM places scratch buffers around it"
 
 
-def plan_json(head: HeadPlan, model: Model, order: Sequence[int] | None) -> dict[str, Any]:
-    """The plan of `model`, whose operators run in `order`, None for its own."""
+def plan_json(item: PlannedModel) -> dict[str, Any]:
+    """After `plan` of a model."""
+    size = item.plan.largest.size
+    names = {arena.library.name for arena in item.plan.arenas}
     return {
-        "sha256": model.sha256,
-        "order": None if order is None else list(order),
+        **arena_json(item.plan),
+        "kernels": next(iter(names)) if len(names) == 1 else "",
+        "for": item.kernels,
+        "notes": list(item.notes),
+        "tail_bytes": size.tail_bytes,
+        "arena_bytes": size.bytes,
+        "preallocated_saves_bytes": item.saved_bytes,
+    }
+
+
+def arena_json(plan: ArenaPlan) -> dict[str, Any]:
+    """A model's plan: the figures of the largest arena, and those of each kernel library."""
+    head = plan.head
+    return {
+        "sha256": plan.model.sha256,
+        "order": None if plan.order is None else list(plan.order),
+        **_head_json(head),
+        "optimal": head.optimal,
+        "in_place_count": head.in_place_count,
+        "offsets": None if plan.offsets is None else list(plan.offsets),
+        "unknown_scratch": list(head.unknown),
+        "arenas": [
+            {
+                "kernels": arena.library.name,
+                "dsp": arena.library.core.dsp,
+                "helium": arena.library.core.mve,
+                **_head_json(arena.head),
+                "tail_bytes": arena.size.tail_bytes,
+                "arena_bytes": arena.size.bytes,
+            }
+            for arena in plan.arenas
+        ],
+        "buffers": _buffers_json(head.plan),
+    }
+
+
+def _head_json(head: HeadPlan) -> dict[str, int]:
+    return {
         "linear_bytes": head.linear_bytes,
         "greedy_bytes": head.greedy_bytes,
         "packed_bytes": head.packed_bytes,
-        "overlapped_bytes": head.overlapped_bytes,
+        "in_place_bytes": head.in_place_bytes,
         "head_bytes": head.head_bytes,
         "lower_bound_bytes": head.lower_bound_bytes,
-        "optimal": head.optimal,
-        "overlapping": head.overlapping,
-        "offsets": None if head.offsets is None else list(head.offsets),
-        "unknown_scratch": list(head.unknown),
-        "buffers": _buffers_json(head.plan),
     }
 
 

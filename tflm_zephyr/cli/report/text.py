@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tflm_zephyr.cli.report.plan import plan_json
+from tflm_zephyr.cli.report.plan import arena_json
 from tflm_zephyr.cli.report.words import count
 from tflm_zephyr.validation import Accuracy, Deviation
 
@@ -61,7 +61,7 @@ def _changes(change: FileChange) -> str:
 def _head(item: PreparedModel, table: StaticPlan | None) -> str:
     head = item.head
     if table is not None or not item.planned:
-        return f"{table.head_bytes}, by a table in the app" if table else f"{head.greedy_bytes}, placed by TFLM itself"
+        return f"{table.head_bytes}, by a table in the app" if table else f"{head.head_bytes}, placed by TFLM itself"
     return f"{head.head_bytes}, planned offline (TFLM's own placing: {head.greedy_bytes})"
 
 
@@ -80,7 +80,7 @@ def app_json(made: Generated) -> dict[str, Any]:
                 "operators": [call.expression for call in model.resolver.calls],
                 "resolver_size": model.resolver.size,
                 "arena": asdict(model.arena),
-                "head": plan_json(item.head, item.model, item.order),
+                "head": arena_json(item.plan),
                 "offline_plan": item.planned,
                 "golden": {"runs": len(model.golden), "source": model.golden_source},
             }

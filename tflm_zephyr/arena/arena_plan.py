@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one planner of arenas: a model and a request -> the operators' order, one plan, and an arena by kernel library.
+
+An app is compiled with one kernel library or another (or for one core or another), and carries one model with one
+plan. Kernels differ in their scratch buffers, which TFLM places around the plan's offsets, so a plan is valid with
+every library; but one that is good with the scratch buffers of one may be worse than none with those of another. So
+every candidate is simulated with every library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tflm_zephyr.arena.arena_size import ArenaSize, arena_size
+from tflm_zephyr.arena.given_offsets import head_with_offsets
+from tflm_zephyr.arena.head import HeadPlan, plan_head, with_offsets
+from tflm_zephyr.arena.plan_file import PlanFile
+from tflm_zephyr.arena.requests import Constraints, Requests, requests_of
+from tflm_zephyr.arena.scheduling import better_order, reordered
+from tflm_zephyr.arena.tail import TailEstimate, estimate_tail
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.memory_planner import greedy, linear
+from tflm_zephyr.model import Model
+from tflm_zephyr.tflm import StructSizes
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """A request for the arena of one model.
+
+    libraries: the kernel libraries, one for each kind of core, that are to run the plan; at least one. sizes: TFLM's
+    structs in the build. in_place: an output may overlap an input where all libraries allow it and the arena gets
+    smaller. scheduling: "auto" reorders operators where the arena gets smaller, "model" keeps the file's order.
+    offline: see plan_head. given: the user's own plan, which decides order and offsets. arena_bytes: the arena's size
+    by the user, None for the estimate.
+    """
+
+    libraries: tuple[KernelLibrary, ...]
+    sizes: StructSizes
+    in_place: bool = True
+    scheduling: str = "auto"
+    offline: str = "auto"
+    constraints: Constraints = field(default_factory=Constraints)
+    given: PlanFile | None = None
+    arena_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class LibraryArena:
+    """Head, tail and estimated arena with the kernels of one library."""
+
+    library: KernelLibrary
+    head: HeadPlan
+    tail: TailEstimate
+    size: ArenaSize
+
+
+@dataclass(frozen=True)
+class ArenaPlan:
+    """The plan of one model for all kernel libraries of a request.
+
+    `model` is the model as in its file, `running` the same with its operators in `order` (their indices in the file;
+    None for the file's order). `arenas` has one arena for each library, the largest first; all heads have the same
+    offsets. `size` is the arena of the app: the largest, or the one that the user gives.
+    """
+
+    request: PlanRequest
+    model: Model
+    running: Model
+    order: tuple[int, ...] | None
+    arenas: tuple[LibraryArena, ...]
+    size: ArenaSize
+
+    @property
+    def largest(self) -> LibraryArena:
+        """The arena of the library that needs most."""
+        return self.arenas[0]
+
+    @property
+    def head(self) -> HeadPlan:
+        """The head in the largest arena."""
+        return self.arenas[0].head
+
+    @property
+    def offsets(self) -> tuple[int, ...] | None:
+        """The rows of the offline plan, None where TFLM's own placing serves."""
+        return self.head.offsets
+
+
+def plan(model: Model, request: PlanRequest) -> ArenaPlan:
+    """The arena of `model`: order, offsets, and head, tail and size with each library of `request`.
+
+    The offsets are those that keep the largest arena smallest, among the best of each library and none at all, and
+    never make a head larger than TFLM's own placing would where that meets the constraints. A plan that the model
+    carries is left out of account. ModelError for a graph that TFLM cannot plan; PlanError for constraints or a given
+    plan that cannot be met, and for a given arena that is smaller than the head.
+    """
+    if request.given is not None:
+        return _given(model, request, request.given)
+    order, running, arenas = None, model, _arenas(model, request)
+    if request.scheduling == "auto":
+        first = arenas[0]
+        better = better_order(first.head.graph, first.library, in_place=request.in_place)
+        others = None if better is None else _arenas(better[0], request)
+        if better is not None and others is not None and others[0].size.bytes < first.size.bytes:
+            running, order, arenas = better[0], better[1].operators, others
+    return _planned(model, running, order, arenas, request)
+
+
+def _given(model: Model, request: PlanRequest, given: PlanFile) -> ArenaPlan:
+    given.check_use(model, [library.name for library in request.libraries])
+    running = reordered(model, request.libraries[0], given.order)
+    arenas = []
+    for library in request.libraries:
+        head = head_with_offsets(
+            running,
+            library,
+            given.offsets,
+            request.constraints,
+            arena_bytes=request.arena_bytes,
+            in_place=request.in_place,
+        )
+        tail = estimate_tail(head.graph, library, request.sizes, variables_planned=head.variables_planned)
+        arenas.append(LibraryArena(library, head, tail, arena_size(head, tail)))
+    return _planned(model, running, given.order, _largest_first(arenas), request)
+
+
+def _planned(
+    model: Model,
+    running: Model,
+    order: tuple[int, ...] | None,
+    arenas: Sequence[LibraryArena],
+    request: PlanRequest,
+) -> ArenaPlan:
+    if order is not None or not request.constraints.tflm_meets_all or arenas[0].head.variables_planned:
+        arenas = [replace(arena, head=_with_stock_figures(model, arena, request)) for arena in arenas]
+    size = arena_size(arenas[0].head, arenas[0].tail, given=request.arena_bytes)
+    return ArenaPlan(request, model, running, order, tuple(arenas), size)
+
+
+def _with_stock_figures(model: Model, arena: LibraryArena, request: PlanRequest) -> HeadPlan:
+    """The head, to be compared with what TFLM's interpreter does with the model as it is in its file."""
+    constraints = Constraints(preallocated=request.constraints.preallocated)
+    requests = requests_of(model, arena.library, constraints)
+    problem = requests.problem(requests.required)
+    return replace(arena.head, linear_bytes=linear(problem).size_bytes, greedy_bytes=greedy(problem).size_bytes)
+
+
+def _largest_first(arenas: Sequence[LibraryArena]) -> tuple[LibraryArena, ...]:
+    return tuple(sorted(arenas, key=lambda arena: -arena.size.bytes))
+
+
+def _arenas(model: Model, request: PlanRequest) -> tuple[LibraryArena, ...]:
+    """The arenas with the best common offsets, the largest first; the operators stay in the order of `model`."""
+    own = [requests_of(model, library, request.constraints) for library in request.libraries]
+    if request.in_place:
+        own = [requests.allowing((requests.library,)) for requests in own]
+    planned = request.constraints.plan_variables
+    tails = [estimate_tail(one.graph, one.library, request.sizes, variables_planned=planned) for one in own]
+    best: list[LibraryArena] | None = None
+    for allowed_by in (request.libraries, ()) if request.in_place else ((),):
+        heads = _best_heads(own, allowed_by, request.offline)
+        online = [
+            None if requests.places_variables else with_offsets(head, requests, None)
+            for head, requests in zip(heads, own, strict=True)
+        ]
+        if best is None and request.offline != "always":
+            best = _sized([head for head in online if head is not None], own, tails)
+        for offsets in dict.fromkeys(head.offsets for head in heads if head.offsets is not None):
+            found = _sized(_with_common_offsets(heads, own, online, offsets), own, tails)
+            if found is not None and (best is None or _cost(found) < _cost(best)):
+                best = found
+        if best is not None and best[0].head.offsets is not None:
+            break  # a plan without in-place pairs is no better
+    if best is None:
+        what = "no plan keeps what is to be preserved or aligned with the kernels of all these boards"
+        raise PlanError(what, where=model.where, hint="Plan for one kernel library and core, or with fewer options.")
+    return _largest_first(best)
+
+
+def _best_heads(own: Sequence[Requests], allowed_by: Sequence[KernelLibrary], offline: str) -> list[HeadPlan]:
+    """The best head of each library; those that ask for the same scratch buffers are planned once."""
+    planned: dict[object, HeadPlan] = {}
+    found = []
+    for requests in own:
+        same = (requests.graph.scratch, requests.unknown)
+        if same not in planned:
+            alone = len(own) == 1 and len(allowed_by) == 1
+            planned[same] = plan_head(requests if alone else requests.allowing(allowed_by), offline=offline)
+        found.append(planned[same])
+    return found
+
+
+def _with_common_offsets(
+    heads: Sequence[HeadPlan],
+    own: Sequence[Requests],
+    online: Sequence[HeadPlan | None],
+    offsets: tuple[int, ...],
+) -> list[HeadPlan]:
+    """The heads with these offsets; fewer than `heads` when some library is worse off than without."""
+    found = []
+    for head, requests, without in zip(heads, own, online, strict=True):
+        given = with_offsets(head, requests, offsets)
+        if given is not None and (without is None or given.head_bytes <= without.head_bytes):
+            found.append(given)
+    return found
+
+
+def _sized(
+    heads: Sequence[HeadPlan], own: Sequence[Requests], tails: Sequence[TailEstimate]
+) -> list[LibraryArena] | None:
+    """Arenas with these heads; None when there is not one head for each library."""
+    if len(heads) < len(own):
+        return None
+    return [
+        LibraryArena(requests.library, head, tail, arena_size(head, tail))
+        for head, requests, tail in zip(heads, own, tails, strict=True)
+    ]
+
+
+def _cost(arenas: Sequence[LibraryArena]) -> tuple[int, bool, int]:
+    in_place = any(arena.head.in_place_count for arena in arenas)  # no use where it makes no arena smaller
+    return max(arena.size.bytes for arena in arenas), in_place, sum(arena.head.head_bytes for arena in arenas)
