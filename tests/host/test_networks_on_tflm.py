@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("tflite_micro")
 
+from tests.helpers.heads import better_order, plan_head
 from tests.host.networks import network
 from tests.host.test_overlap_on_tflm import digests
-from tflm_zephyr.arena.head import given_plan, plan_head
-from tflm_zephyr.arena.scheduling import better_order
+from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.kernels.libraries import host
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
@@ -21,13 +21,13 @@ HOST = host()
 
 def same_bytes(model: Model, plain: list[str] | None) -> int:
     """How many outputs overlap inputs in the model's plan, under which its outputs are those of `plain`."""
-    head = plan_head(model, HOST, overlap=[HOST])
+    head = plan_head(model, HOST, in_place=[HOST])
     assert head.lower_bound_bytes <= head.head_bytes <= head.packed_bytes <= head.greedy_bytes
     assert digests(model, [head.offsets]) == plain
     if head.offsets is not None:
         given = given_plan(parse_model(with_offline_plan(model, head.offsets)), HOST)
         assert given is not None and given.size_bytes == head.head_bytes
-    return head.overlapping
+    return head.in_place_count
 
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])
@@ -38,7 +38,7 @@ def test_overlaps_and_orders(kind: str) -> None:
         plain = digests(model, [None])
         assert plain is not None
         overlapping += same_bytes(model, plain) > 0
-        better = better_order(model, HOST, overlap=True)
+        better = better_order(model, HOST, in_place=True)
         if better is not None:
             reordered += 1
             same_bytes(better[0], plain)

@@ -10,9 +10,10 @@ import pytest
 
 pytest.importorskip("tflite_micro")
 
+from tests.helpers.heads import better_order, plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
-from tflm_zephyr.arena.head import HeadPlan, given_plan, plan_head
-from tflm_zephyr.arena.scheduling import better_order
+from tflm_zephyr.arena.given_offsets import given_plan
+from tflm_zephyr.arena.head import HeadPlan
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host.golden_outputs import seeded_inputs
 from tflm_zephyr.host.run import HostRun, run_host
@@ -158,7 +159,7 @@ HOST = host()
 
 
 def overlapping(model: Model) -> HeadPlan:
-    return plan_head(model, HOST, overlap=[HOST])
+    return plan_head(model, HOST, in_place=[HOST])
 
 
 @pytest.mark.slow
@@ -166,9 +167,9 @@ def test_overlapped_plans_of_stock_models(shared_model: Path) -> None:
     """The same bytes, for several inputs, from a head that is as small as the plan says."""
     model = load_model(shared_model)
     head = overlapping(model)
-    assert head.lower_bound_bytes <= head.head_bytes == head.overlapped_bytes <= head.packed_bytes
+    assert head.lower_bound_bytes <= head.head_bytes == head.in_place_bytes <= head.packed_bytes
     if head.offsets is None:
-        assert head.overlapping == 0
+        assert head.in_place_count == 0
         return
     data = with_offline_plan(model, head.offsets)
     for seed in range(4):
@@ -191,7 +192,7 @@ def test_overlapped_plans_of_stock_models(shared_model: Path) -> None:
 )
 def test_what_overlap_saves(shared: Path, name: str, most: int) -> None:
     head = overlapping(load_model(shared / "models" / f"{name}.tflite"))
-    assert head.overlapping > 0 and head.head_bytes <= most < head.packed_bytes
+    assert head.in_place_count > 0 and head.head_bytes <= most < head.packed_bytes
 
 
 @pytest.mark.slow
@@ -244,7 +245,7 @@ def test_branching_graphs_with_overlaps(seed: int) -> None:
 def test_overlaps_in_called_subgraphs() -> None:
     model = with_called_subgraphs()
     head = overlapping(model)
-    assert head.offsets is not None and head.overlapping > 0
+    assert head.offsets is not None and head.in_place_count > 0
     assert head.head_bytes < plan_head(model, HOST).head_bytes
     for seed in range(6):
         inputs = seeded_inputs(model, seed)
@@ -268,7 +269,7 @@ def test_a_plan_that_overlaps_is_caught_where_tflm_runs_it() -> None:
 def test_another_order_of_operators(seed: int) -> None:
     """Where the graph branches: the same outputs from the operators in another order, with and without a plan."""
     model = branching(seed)
-    better = better_order(model, HOST, overlap=True)
+    better = better_order(model, HOST, in_place=True)
     if better is None:
         order = list(range(len(model.main.operators)))
         assert in_operator_order(model, order).main == model.main
@@ -282,4 +283,4 @@ def test_another_order_of_operators(seed: int) -> None:
 
 
 def test_some_orders_are_better() -> None:
-    assert sum(better_order(branching(seed), HOST, overlap=True) is not None for seed in range(16)) >= 2
+    assert sum(better_order(branching(seed), HOST, in_place=True) is not None for seed in range(16)) >= 2

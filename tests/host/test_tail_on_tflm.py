@@ -71,8 +71,8 @@ def test_the_smallest_arena(shared_model: Path) -> None:
     """To the byte, but for what the tail's structs are larger in this TFLM: 16 bytes less fail."""
     model, library = load_model(shared_model), kernels.host()
     graph, inputs = analyse(model, library.scratch), seeded_inputs(model)
-    requests = requests_of(model, library, graph)
-    head = greedy(requests.problem(requests.told)).size_bytes
+    requests = requests_of(model, library)
+    head = greedy(requests.problem(requests.assumed)).size_bytes
     tail = estimate_tail(graph, library, X86_64)
     larger = run_host(model.data, inputs).tail_bytes - tail.tail_bytes
     smallest = max(head + tail.tail_bytes, tail.planning_bytes) + larger

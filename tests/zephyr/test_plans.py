@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import plan_head
 from tests.host.networks import network
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.models import flat_convolutions
-from tflm_zephyr.arena.head import HeadPlan, given_plan, plan_head
+from tflm_zephyr.arena.given_offsets import given_plan
+from tflm_zephyr.arena.head import HeadPlan
 from tflm_zephyr.boards.board import QemuSpec
 from tflm_zephyr.device.console.gather import gather_results
 from tflm_zephyr.device.transport.qemu import QemuLink
@@ -72,8 +74,8 @@ def nearest(pairs: Mapping[tuple[int, int], int]) -> tuple[int, int]:
 
 def wide(model: Model) -> bytes:
     """`model` with overlaps as wide as allowed; where its own plan has some already, with these."""
-    head = plan_head(model, CMSIS_NN, overlap=[CMSIS_NN])
-    if head.overlapping or not head.problem.overlaps:
+    head = plan_head(model, CMSIS_NN, in_place=[CMSIS_NN])
+    if head.in_place_count or not head.problem.overlaps:
         return model.data
     return with_offline_plan(model, as_far_as_allowed(model, head, {}))
 
@@ -83,14 +85,14 @@ def too_wide(model: Model) -> bytes:
 
     Where no overlap is allowed, one operator writes over the last 16 bytes of what it reads.
     """
-    head = plan_head(model, CMSIS_NN, overlap=[CMSIS_NN])
+    head = plan_head(model, CMSIS_NN, in_place=[CMSIS_NN])
     pairs = pairs_of(head)
     if not pairs:
         source, result = model.main.operators[1].inputs[0], model.main.operators[1].outputs[0]
         offsets = [-1] * model.tensor_count
         offsets[source], offsets[result] = 0, -(-model.main.tensors[source].size_bytes // 16) * 16 - 16
         return with_offline_plan(model, offsets)
-    if not head.overlapping:
+    if not head.in_place_count:
         return with_offline_plan(model, as_far_as_allowed(model, head, {nearest(pairs): 16}))
     assert model.offline_plan is not None
     offsets = list(model.offline_plan)
@@ -108,7 +110,7 @@ def test_overlaps_as_wide_as_allowed_and_a_little_wider(tool: Tool, apps: Path, 
     options = ("-b", BOARD, "--kernels", "cmsis_nn", "--runs", 3, "--arena", "128k")
     made = tool("generate", *models, "-o", app, *options, as_json=True)["models"]
     resnet = made[-1]["head"]
-    assert resnet["overlapping"] > 0 and resnet["head_bytes"] < 0.7 * resnet["packed_bytes"]
+    assert resnet["in_place_count"] > 0 and resnet["head_bytes"] < 0.7 * resnet["packed_bytes"]
     files = [app / "src" / "models" / f"{model['name']}.tflite" for model in made]
     planned = [load_model(file) for file in files]
 
@@ -149,7 +151,7 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     flat = ("generate", model, "--kernels", "cmsis_nn", "--runs", 3, "--force", "-o")
     app, other = apps / "flat", apps / "flat_m55"
     (made,) = tool(*flat, app, "-b", "mps2/an521/cpu0", as_json=True)["models"]
-    assert made["head"]["overlapping"] == 3
+    assert made["head"]["in_place_count"] == 3
     tool("build", app, "-b", "mps2/an521/cpu0")
     assert tool("run", app, "-b", "mps2/an521/cpu0", as_json=True)[0]["status"] == "pass"
     tool("build", app, "-b", "mps2/an385")  # no Helium either
@@ -158,7 +160,7 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     assert f"as the kernels cmsis_nn allow it; for {HELIUM} they are cmsis_nn+helium" in said
     assert "--overlap off (overlap: off)" in said
     (made,) = tool(*flat, other, "-b", HELIUM, as_json=True)["models"]
-    assert made["head"]["overlapping"] == 0
+    assert made["head"]["in_place_count"] == 0
     tool("build", other, "-b", HELIUM)
     elf = other / "build" / "mps3_corstone300_an547" / "zephyr" / "zephyr.elf"
     assert results(elf, 1) == [("cmsis_nn", "pass")]
@@ -199,7 +201,7 @@ def test_random_networks_over_their_inputs(tool: Tool, apps: Path, board: str) -
     app = apps / "networks"
     boards = ("-b", "mps2/an385", "-b", "mps2/an386")
     made = tool("generate", *files, "-o", app, *boards, "--kernels", "cmsis_nn", "--runs", 2, as_json=True)
-    assert sum(model["head"]["overlapping"] > 0 for model in made["models"]) >= 8
+    assert sum(model["head"]["in_place_count"] > 0 for model in made["models"]) >= 8
     tool("build", app, "-b", board)
     results = tool("run", app, "-b", board, "--timeout", 600, as_json=True)
     assert [result["status"] for result in results] == ["pass"] * len(files) and len(files) > 16

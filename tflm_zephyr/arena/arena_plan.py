@@ -17,7 +17,7 @@ from tflm_zephyr.arena.given_offsets import head_with_offsets
 from tflm_zephyr.arena.head import HeadPlan, plan_head, with_offsets
 from tflm_zephyr.arena.plan_file import PlanFile
 from tflm_zephyr.arena.requests import Constraints, Requests, requests_of
-from tflm_zephyr.arena.scheduling import better_order, reordered
+from tflm_zephyr.arena.scheduling import Order, better_order, reordered
 from tflm_zephyr.arena.tail import TailEstimate, estimate_tail
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary
@@ -99,14 +99,10 @@ def plan(model: Model, request: PlanRequest) -> ArenaPlan:
     """
     if request.given is not None:
         return _given(model, request, request.given)
-    order, running, arenas = None, model, _arenas(model, request)
-    if request.scheduling == "auto":
-        first = arenas[0]
-        better = better_order(first.head.graph, first.library, in_place=request.in_place)
-        others = None if better is None else _arenas(better[0], request)
-        if better is not None and others is not None and others[0].size.bytes < first.size.bytes:
-            running, order, arenas = better[0], better[1].operators, others
-    return _planned(model, running, order, arenas, request)
+    better, arenas = _scheduled(_requests(model, request), request)
+    if better is None:
+        return _planned(model, model, None, arenas, request)
+    return _planned(model, better[0], better[1].operators, arenas, request)
 
 
 def _given(model: Model, request: PlanRequest, given: PlanFile) -> ArenaPlan:
@@ -152,11 +148,39 @@ def _largest_first(arenas: Sequence[LibraryArena]) -> tuple[LibraryArena, ...]:
     return tuple(sorted(arenas, key=lambda arena: -arena.size.bytes))
 
 
-def _arenas(model: Model, request: PlanRequest) -> tuple[LibraryArena, ...]:
-    """The arenas with the best common offsets, the largest first; the operators stay in the order of `model`."""
+def _requests(model: Model, request: PlanRequest) -> list[Requests]:
+    """The buffer requests of `model` with each library, in its own order of operators."""
     own = [requests_of(model, library, request.constraints) for library in request.libraries]
-    if request.in_place:
-        own = [requests.allowing((requests.library,)) for requests in own]
+    return [requests.allowing((requests.library,)) for requests in own] if request.in_place else own
+
+
+def _scheduled(
+    own: Sequence[Requests], request: PlanRequest
+) -> tuple[tuple[Model, Order] | None, tuple[LibraryArena, ...]]:
+    """A better order of the operators, None for the file's; and the arenas with it.
+
+    Of several libraries, the one that needs the largest arena decides what is a better order. With one library, the
+    file's order is not planned when its lower bound is above the arena of the better order.
+    """
+    if request.scheduling == "model":
+        return None, _arenas(own, request)
+    arenas = _arenas(own, request) if len(own) > 1 else None
+    first = own[0] if arenas is None else next(one for one in own if one.library is arenas[0].library)
+    better = better_order(first.graph, first.library, in_place=request.in_place)
+    if better is None:
+        return None, arenas or _arenas(own, request)
+    others = _arenas(_requests(better[0], request), request)
+    if arenas is None:
+        planned = request.constraints.plan_variables
+        tail = estimate_tail(first.graph, first.library, request.sizes, variables_planned=planned)
+        if others[0].size.bytes < tail.arena_bytes(better[1].model_bytes):
+            return better, others
+        arenas = _arenas(own, request)
+    return (better, others) if others[0].size.bytes < arenas[0].size.bytes else (None, arenas)
+
+
+def _arenas(own: Sequence[Requests], request: PlanRequest) -> tuple[LibraryArena, ...]:
+    """The arenas with the best common offsets, the largest first; the operators stay in the order of the model."""
     planned = request.constraints.plan_variables
     tails = [estimate_tail(one.graph, one.library, request.sizes, variables_planned=planned) for one in own]
     best: list[LibraryArena] | None = None
@@ -176,7 +200,9 @@ def _arenas(model: Model, request: PlanRequest) -> tuple[LibraryArena, ...]:
             break  # a plan without in-place pairs is no better
     if best is None:
         what = "no plan keeps what is to be preserved or aligned with the kernels of all these boards"
-        raise PlanError(what, where=model.where, hint="Plan for one kernel library and core, or with fewer options.")
+        raise PlanError(
+            what, where=own[0].model.where, hint="Plan for one kernel library and core, or with fewer options."
+        )
     return _largest_first(best)
 
 

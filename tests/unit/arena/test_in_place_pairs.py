@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
-from tflm_zephyr.arena.head import given_plan, plan_head
-from tflm_zephyr.arena.in_place_check import OverlapSafety
+from tflm_zephyr.arena.given_offsets import given_plan
+from tflm_zephyr.arena.in_place_check import InPlaceCheck
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.reader import parse_model
@@ -65,7 +66,7 @@ def variable(main: SubgraphBuilder) -> None:
 
 
 def pairs(model: Model, **options: object) -> set[tuple[int, int]]:
-    head = plan_head(model, KERNELS, overlap=[KERNELS], **options)  # type: ignore[arg-type]
+    head = plan_head(model, KERNELS, in_place=[KERNELS], **options)  # type: ignore[arg-type]
     tensors = head.graph.tensors
     return {(tensors[o.input].tensor, tensors[o.output].tensor) for o in head.problem.overlaps}
 
@@ -95,8 +96,8 @@ def test_what_is_to_be_kept_is_not_offered() -> None:
 
 def test_a_preserved_input_is_not_overwritten_by_a_plan() -> None:
     one = model_of(lambda main: main.outputs.append(relu(main, 0)))
-    head = plan_head(one, KERNELS, overlap=[KERNELS], preserve_inputs=True, offline="always")
-    assert head.head_bytes == 512 and head.overlapping == 0
+    head = plan_head(one, KERNELS, in_place=[KERNELS], preserve_inputs=True, offline="always")
+    assert head.head_bytes == 512 and head.in_place_count == 0
 
 
 @pytest.mark.parametrize(
@@ -109,20 +110,20 @@ def test_a_preserved_input_is_not_overwritten_by_a_plan() -> None:
 )
 def test_the_checker_says_why(build: Callable[[SubgraphBuilder], None], source: int, result: int, says: str) -> None:
     model = model_of(build)
-    safety = OverlapSafety(model, [KERNELS], [(0, i) for i in range(len(model.main.tensors))])
+    safety = InPlaceCheck(model, [KERNELS], [(0, i) for i in range(len(model.main.tensors))])
     assert safety(source, result, 0) == says
     assert safety(0, 0, 0) is not None
 
 
 def test_the_checker_wants_kernels_and_tensors() -> None:
     model = model_of(plain)
-    assert OverlapSafety(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "overlap is off, or allowed for other kernels alone"
+    assert InPlaceCheck(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "overlap is off, or allowed for other kernels alone"
     keys = [(0, 0), (0, 1), None]
-    safe = OverlapSafety(model, [KERNELS], keys)
+    safe = InPlaceCheck(model, [KERNELS], keys)
     assert safe(0, 1, 0) is None
     assert safe(0, 2, 0) == "only tensors of one subgraph can overlap"
-    assert "is needed after the run" in str(OverlapSafety(model, [KERNELS], keys, kept=[0])(0, 1, 0))
-    reason = OverlapSafety(model, [KERNELS, kernel_library("cmsis_nn").without(["RELU"])], keys)(0, 1, 0)
+    assert "is needed after the run" in str(InPlaceCheck(model, [KERNELS], keys, kept=[0])(0, 1, 0))
+    reason = InPlaceCheck(model, [KERNELS, kernel_library("cmsis_nn").without(["RELU"])], keys)(0, 1, 0)
     assert reason is not None and reason.endswith("with the cmsis_nn kernels")
 
 
@@ -148,5 +149,5 @@ def called_twice() -> Model:
 
 
 def test_operators_that_run_in_several_scopes_are_left_out() -> None:
-    head = plan_head(called_twice(), KERNELS, overlap=[KERNELS])
+    head = plan_head(called_twice(), KERNELS, in_place=[KERNELS])
     assert head.problem.overlaps == ()

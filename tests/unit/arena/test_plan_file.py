@@ -135,7 +135,7 @@ def test_a_plan_is_checked_against_what_is_asked_for(tool: Tool, model_file: Pat
     assert tool("plan", model_file, "--plan-file", plan_of({"offsets": [0, 0, 0, 0]})).code == 0
     overlapping_is_refused(tool, model_file, plan_of({"offsets": [0, 0, 64, 128]}), option)
     kept = tool("plan", model_file, "--plan-file", plan_of({"offsets": [0, 64, 128, 192]}), option, "--json").json
-    assert kept["head_bytes"] == 256 and kept["overlapping"] == 0
+    assert kept["head_bytes"] == 256 and kept["in_place_count"] == 0
 
 
 def test_intermediates_are_kept_by_a_plan_where_that_is_asked_for(tool: Tool, model_file: Path, plan_of: Any) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
-from tflm_zephyr.arena.head import plan_head
 from tflm_zephyr.arena.preallocated import preallocated_tensors
 from tflm_zephyr.codegen.app_file import ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.preallocated_buffers import buffer_specs

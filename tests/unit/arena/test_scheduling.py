@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import best_order, better_order, plan_head
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder, chain
 from tests.unit.conftest import Tool
-from tflm_zephyr.arena.head import plan_head
-from tflm_zephyr.arena.scheduling import best_order, better_order
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.memory_planner.problem import lower_bound
@@ -48,7 +47,7 @@ def random_graph(seed: int, count: int) -> Model:
 
 def peak(model: Model, *, overlap: bool) -> int:
     """The most bytes alive at once, as the planner's problem has them."""
-    head = plan_head(model, KERNELS, overlap=[KERNELS] if overlap else ())
+    head = plan_head(model, KERNELS, in_place=[KERNELS] if overlap else ())
     return lower_bound(head.problem)
 
 
@@ -68,7 +67,7 @@ def test_against_all_orders() -> None:
         model = random_graph(seed, 6)
         orders = [order for order in permutations(range(6)) if allowed(model, order)]
         for overlap in (False, True):
-            found = best_order(model, KERNELS, overlap=overlap)
+            found = best_order(model, KERNELS, in_place=overlap)
             peaks = [peak(in_operator_order(model, order), overlap=overlap) for order in orders]
             assert found.peak_bytes == min(peaks) <= found.model_bytes == peak(model, overlap=overlap)
             assert allowed(model, found.operators)

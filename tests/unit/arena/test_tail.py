@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
-from tflm_zephyr.arena.head import plan_head
 from tflm_zephyr.arena.tail import estimate_tail
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.lifetimes import analyse

@@ -17,7 +17,7 @@ from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
 from tests.unit.conftest import Tool
 from tests.zephyr.models import dense_chain
-from tflm_zephyr.arena.head import given_plan
+from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen import app_file
@@ -586,7 +586,7 @@ def overlapping_app(tmp_path: Path, tflm: Tflm, **values: object) -> Generated:
 
 def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm: Tflm) -> None:
     made = overlapping_app(tmp_path, tflm)
-    assert made.prepared[0].head.overlapping == 3 and made.prepared[0].head.head_bytes == 4096
+    assert made.prepared[0].head.in_place_count == 3 and made.prepared[0].head.head_bytes == 4096
     assert made.manifest.overlap == {"CMSIS-NN": tflm.cmsis_nn_revision, "TFLM": tflm.revision}
     assert made.spec.overlap_kernels == ("cmsis_nn",)
     off = overlapping_app(tmp_path, tflm, overlap="off")
@@ -599,7 +599,7 @@ def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm
 @pytest.mark.parametrize("there", ["f" * 40, ""])
 def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm, what: str, there: str) -> None:
     made = overlapping_app(tmp_path, replace(tflm, **{what: there}))  # type: ignore[arg-type]
-    assert made.prepared[0].head.overlapping == 0 and made.manifest.overlap == {}
+    assert made.prepared[0].head.in_place_count == 0 and made.manifest.overlap == {}
     (note,) = [note for note in made.notes if "overlaps" in note]
     assert ("CMSIS-NN" if "cmsis" in what else "TFLM") in note and (there[:12] or "git cannot tell") in note
     quiet = overlapping_app(tmp_path, replace(tflm, **{what: there}), overlap="off")  # type: ignore[arg-type]
@@ -610,7 +610,7 @@ def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm
 def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, tflm: Tflm, what: str) -> None:
     mine = tmp_path / "mine.json"
     mine.write_text('{"offsets": [0, 0, 0, 0]}')
-    assert overlapping_app(tmp_path, tflm, plan_file=mine).prepared[0].head.overlapping == 3
+    assert overlapping_app(tmp_path, tflm, plan_file=mine).prepared[0].head.in_place_count == 3
     there = tflm if what == "overlap" else replace(tflm, **{what: "f" * 40})  # type: ignore[arg-type]
     setting = "off" if what == "overlap" else "auto"
     with pytest.raises(PlanError, match=r"tensor 0 'input' .* tensor 1 'relu0' .* overlap: overlap is off, or allowed"):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder
-from tflm_zephyr.arena.head import plan_head
 from tflm_zephyr.boards.board import Board, known_boards, load_board
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.footprint.estimate import RegionEstimate, Verdict

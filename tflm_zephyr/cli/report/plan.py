@@ -48,7 +48,7 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
         f"  lower bound  {head.lower_bound_bytes:>9}  no plan is smaller: {_gap(head)}",
         f"  tail         {largest.size.tail_bytes:>9}  {largest.size.source}; the arena: {largest.size.bytes}",
     ]
-    if len(item.plan.arenas) > 1:
+    if len({(arena.library.name, arena.size) for arena in item.plan.arenas}) > 1:
         lines += [_arena_line(arena) for arena in item.plan.arenas]
     if item.saved_bytes is not None:
         what = f"saved of the arena by {count(len(head.graph.preallocated), 'tensor')} in the app's own memory"

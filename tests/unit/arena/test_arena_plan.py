@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.heads import arena_size, arenas, plan_head
 from tests.helpers.model_builder import chain
 from tests.unit.arena.test_head import fits_not_greedy, graph_model, library
-from tflm_zephyr.arena.common_plan import Need, needs
-from tflm_zephyr.arena.head import arena_size, given_plan, plan_head
+from tflm_zephyr.arena.arena_plan import LibraryArena
+from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import KernelLibrary, kernel_library
 from tflm_zephyr.memory_planner.checker import check_plan
@@ -21,26 +22,26 @@ from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan
 
 
-def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[Need, ...]:
-    found = needs(model, libraries)
-    assert {id(need.library) for need in found} == {id(one) for one in libraries}
-    (offsets,) = {need.head.offsets for need in found}
-    for need in found:
-        online = plan_head(model, need.library, offline="never")
-        assert need.head.lower_bound_bytes <= need.head.head_bytes <= online.head_bytes
-        check_plan(need.head.plan, arena_bytes=need.head.head_bytes)
-        assert need.arena == arena_size(need.head, need.library)
+def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[LibraryArena, ...]:
+    found = arenas(model, libraries)
+    assert {id(arena.library) for arena in found} == {id(one) for one in libraries}
+    (offsets,) = {arena.head.offsets for arena in found}
+    for arena in found:
+        online = plan_head(model, arena.library, offline="never")
+        assert arena.head.lower_bound_bytes <= arena.head.head_bytes <= online.head_bytes
+        check_plan(arena.head.plan, arena_bytes=arena.head.head_bytes)
+        assert arena.size == arena_size(arena.head, arena.library)
         if offsets is not None:
-            played = given_plan(parse_model(with_offline_plan(model, offsets)), need.library)
-            assert played is not None and played.size_bytes == need.head.head_bytes
-    assert [need.arena.bytes for need in found] == sorted((need.arena.bytes for need in found), reverse=True)
+            played = given_plan(parse_model(with_offline_plan(model, offsets)), arena.library)
+            assert played is not None and played.size_bytes == arena.head.head_bytes
+    assert [arena.size.bytes for arena in found] == sorted((arena.size.bytes for arena in found), reverse=True)
     return found
 
 
 def test_one_library_gets_its_own_plan() -> None:
     model = fits_not_greedy()
-    (need,) = checked(model, [library()])
-    assert need.head == plan_head(model, need.library) and need.head.offsets is not None
+    (arena,) = checked(model, [library()])
+    assert arena.head == plan_head(model, arena.library) and arena.head.offsets is not None
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -65,7 +66,7 @@ def test_a_plan_that_suits_one_library_is_not_forced_upon_another() -> None:
         model = graph_model(sizes, links)
         pair = [library(), library(lambda node, s=scratch: s[node.operator.index])]  # type: ignore[misc]
         own = [plan_head(model, one) for one in pair]
-        found = {id(need.library): need for need in needs(model, pair)}
+        found = {id(arena.library): arena for arena in arenas(model, pair)}
         worse = [found[id(one)].head.head_bytes > head.head_bytes for one, head in zip(pair, own, strict=True)]
         for one in pair:
             online = plan_head(model, one, offline="never")
@@ -77,18 +78,18 @@ def test_a_plan_that_suits_one_library_is_not_forced_upon_another() -> None:
 
 
 def test_left_to_tflm_when_asked() -> None:
-    found = needs(fits_not_greedy(), [library(), library(lambda node: (64,))], offline="never")
-    assert {need.head.offsets for need in found} == {None}
+    found = arenas(fits_not_greedy(), [library(), library(lambda node: (64,))], offline="never")
+    assert {arena.head.offsets for arena in found} == {None}
 
 
 def test_equal_requests_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tflm_zephyr.arena import common_plan
+    from tflm_zephyr.arena import arena_plan, head
 
     calls = []
     monkeypatch.setattr(
-        common_plan, "plan_head", lambda *args, **options: calls.append(1) or plan_head(*args, **options)
+        arena_plan, "plan_head", lambda *args, **options: calls.append(1) or head.plan_head(*args, **options)
     )
-    needs(fits_not_greedy(), [library(), replace(library(), name="other"), library(lambda node: (64,))])
+    arenas(fits_not_greedy(), [library(), replace(library(), name="other"), library(lambda node: (64,))])
     assert len(calls) == 2
 
 
@@ -107,12 +108,12 @@ def test_stock_models_under_both_libraries(shared_model: Path) -> None:
 def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
     """person_detect's 1x1 convolutions: CMSIS-NN allows no overlap there, the reference does."""
     model = load_model(shared / "models" / "person_detect.tflite")
-    plain = needs(model, [kernel_library("reference")])[0].arena.bytes
-    alone = needs(model, [kernel_library("reference")], overlap=True)
-    assert alone[0].head.overlapping and alone[0].arena.bytes < plain
-    both = needs(model, [kernel_library("reference"), kernel_library("cmsis_nn", dsp=True)], overlap=True)
-    assert [need.head.overlapping for need in both] == [0, 0]
-    assert max(need.head.head_bytes for need in both) == 55_296
+    plain = arenas(model, [kernel_library("reference")])[0].size.bytes
+    alone = arenas(model, [kernel_library("reference")], in_place=True)
+    assert alone[0].head.in_place_count and alone[0].size.bytes < plain
+    both = arenas(model, [kernel_library("reference"), kernel_library("cmsis_nn", dsp=True)], in_place=True)
+    assert [arena.head.in_place_count for arena in both] == [0, 0]
+    assert max(arena.head.head_bytes for arena in both) == 55_296
     offsets = alone[0].head.offsets
     assert offsets is not None
     given = parse_model(with_offline_plan(model, offsets))
@@ -124,9 +125,9 @@ def test_an_overlap_has_to_be_safe_with_every_library(shared: Path) -> None:
 def test_no_overlap_on_helium() -> None:
     """Its functions' loops were read, but no plan was run with them."""
     model, helium = parse_model(chain(3, 4096)), kernel_library("cmsis_nn", dsp=True, mve=True)
-    assert needs(model, [kernel_library("cmsis_nn", dsp=True)], overlap=True)[0].head.overlapping
+    assert arenas(model, [kernel_library("cmsis_nn", dsp=True)], in_place=True)[0].head.in_place_count
     for libraries in ([helium], [kernel_library("cmsis_nn"), helium]):
-        assert [need.head.overlapping for need in needs(model, libraries, overlap=True)] == [0] * len(libraries)
+        assert [arena.head.in_place_count for arena in arenas(model, libraries, in_place=True)] == [0] * len(libraries)
     given = parse_model(with_offline_plan(model, [0, 0, 0, 0]))
     with pytest.raises(PlanError, match="overlap: no overlap has been tried with CMSIS-NN on Helium"):
         given_plan(given, helium)
@@ -135,16 +136,16 @@ def test_no_overlap_on_helium() -> None:
 def test_an_overlap_that_no_library_knows_is_none() -> None:
     model = parse_model(chain(3, 400))
     known = kernel_library("reference")
-    assert needs(model, [known], overlap=True)[0].head.overlapping
-    assert not needs(model, [known, known.without(["RELU"])], overlap=True)[0].head.overlapping
-    assert not needs(model, [known])[0].head.overlapping
+    assert arenas(model, [known], in_place=True)[0].head.in_place_count
+    assert not arenas(model, [known, known.without(["RELU"])], in_place=True)[0].head.in_place_count
+    assert not arenas(model, [known])[0].head.in_place_count
 
 
 def test_no_overlap_where_the_arena_stays_as_large() -> None:
     """A small model's arena is what TFLM needs while it plans: offsets would only take flash."""
     model = parse_model(chain(1, 16))
-    head = plan_head(model, kernel_library("reference"), overlap=[kernel_library("reference")])
-    assert head.overlapping
+    head = plan_head(model, kernel_library("reference"), in_place=[kernel_library("reference")])
+    assert head.in_place_count
     # Whether the planner has offered an overlap is of no account.
-    assert replace(head, problem=replace(head.problem, overlaps=())).overlapping == head.overlapping
-    assert needs(model, [kernel_library("reference")], overlap=True)[0].head.offsets is None
+    assert replace(head, problem=replace(head.problem, overlaps=())).overlapping == head.in_place_count
+    assert arenas(model, [kernel_library("reference")], in_place=True)[0].head.offsets is None
