@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated
 
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
 
 NAME = "arena.json"
 STACK_MARGIN = 1 / 8
@@ -26,7 +27,9 @@ STACK_MARGIN = 1 / 8
 INTERRUPT_BYTES = 104
 """What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
 _STACK_STEP = 64
-_STEP = 16  # of arenas
+_BYTES = Limits(0, 2**31 - 1)
+# TFLM's head and an arena that `size` tries are multiples of 16 bytes.
+_STEPS = Check(lambda size: size % 16 == 0, "a multiple of 16")
 _ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimates."
 
 
@@ -60,10 +63,15 @@ class ArenaMeasurement:
     data_sha256: str
     target: MeasurementTarget
     board: str
-    arena_bytes: int
-    floor_bytes: int
-    head_bytes: int
-    tail_bytes: int
+    arena_bytes: Annotated[int, _BYTES, _STEPS]
+    floor_bytes: Annotated[int, _BYTES]
+    head_bytes: Annotated[int, _BYTES, _STEPS]
+    tail_bytes: Annotated[int, _BYTES]
+
+    def __post_init__(self) -> None:
+        for name in ("floor_bytes", "head_bytes"):
+            if getattr(self, name) > self.arena_bytes:
+                raise ValueError(f"{name} is above the arena's {self.arena_bytes}: {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class StackMeasurement:
     models: tuple[str, ...]
     target: MeasurementTarget
     board: str
-    used_bytes: int
+    used_bytes: Annotated[int, _BYTES]
 
     @property
     def stack_bytes(self) -> int:
@@ -208,47 +216,13 @@ def load_measurements(app: Path) -> Measurements:
     """What was measured of the app in folder `app`; nothing where nothing was. Raises AppError."""
     path = app / NAME
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return Measurements(
-            tuple(_read(ArenaMeasurement, item) for item in raw["arenas"]),
-            tuple(_read(StackMeasurement, {**item, "models": tuple(item["models"])}) for item in raw["stacks"]),
-        )
+        return read_values(Measurements, load_json(path), Rules(ignored=("about",)))
     except (FileNotFoundError, NotADirectoryError):
         return Measurements()
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from err
+    except (OSError, ValueError) as err:
+        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from None
 
 
 def dump_measurements(found: Measurements) -> bytes:
     """The text of arena.json."""
-    raw = {"about": _ABOUT, "arenas": [asdict(a) for a in found.arenas], "stacks": [asdict(s) for s in found.stacks]}
-    return (json.dumps(raw, indent=1) + "\n").encode()
-
-
-def _check_sizes(one: ArenaMeasurement) -> None:
-    """ValueError for sizes that no measurement gives: TFLM's head and an arena that is tried are multiples of 16."""
-    for name in ("arena_bytes", "head_bytes"):
-        if getattr(one, name) % _STEP:
-            raise ValueError(f"{name} is no multiple of {_STEP}: {getattr(one, name)}")
-    for name in ("floor_bytes", "head_bytes"):
-        if getattr(one, name) > one.arena_bytes:
-            raise ValueError(f"{name} is above the arena's {one.arena_bytes}: {getattr(one, name)}")
-
-
-_T = TypeVar("_T", ArenaMeasurement, StackMeasurement, MeasurementTarget)
-
-
-def _read(kind: type[_T], raw: dict[str, Any]) -> _T:
-    values = {**raw}
-    if "target" in raw:
-        values["target"] = _read(MeasurementTarget, raw["target"])
-    made = kind(**values)
-    for item in fields(kind):
-        value = getattr(made, item.name)
-        if str(item.type) == "int" and (type(value) is not int or not 0 <= value < 2**31):
-            raise ValueError(f"{item.name} is no size: {value!r}")
-        if str(item.type) == "str" and not isinstance(value, str):
-            raise ValueError(f"{item.name} is no text: {value!r}")
-    if isinstance(made, ArenaMeasurement):
-        _check_sizes(made)
-    return made
+    return (json.dumps({"about": _ABOUT, **plain_values(found)}, indent=1) + "\n").encode()
