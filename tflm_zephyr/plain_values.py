@@ -70,7 +70,7 @@ class OneOf:
 class Check:
     """A value for which `accepts` is true; `wants` says in words which ones are."""
 
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[Any], object]
     wants: str
 
 

@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "null": ({"parts": None}, "parts wants a list, not null"),
     "empty": ({"parts": []}, "parts wants a part at least, not a list"),
     "limit": ({"parts": ["a", {"name": "b", "size": 10}]}, r"parts\[1\].size wants a whole number from 1 to 9, not 10"),
-    "a bool is no number": ({"parts": [{"name": "b", "size": True}]}, r"parts\[0\].size wants a whole number, not true"),
+    "bool for a number": ({"parts": [{"name": "b", "size": True}]}, r"parts\[0\].size wants a whole number, not true"),
     "choice": (
         {"parts": [{"name": "b", "kind": "bigg"}]},
         r"parts\[0\].kind wants big or small, not 'bigg'; did you mean 'big'\?",

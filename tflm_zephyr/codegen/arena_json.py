@@ -19,6 +19,7 @@ from typing import Annotated
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.model import align_up
 from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
 
 NAME = "arena.json"
@@ -87,7 +88,7 @@ class StackMeasurement:
     def stack_bytes(self) -> int:
         """With the margins."""
         need = int((self.used_bytes + INTERRUPT_BYTES) * (1 + STACK_MARGIN))
-        return -(-need // _STACK_STEP) * _STACK_STEP
+        return align_up(need, _STACK_STEP)
 
 
 @dataclass(frozen=True)
