@@ -74,10 +74,6 @@ class Workspace:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
         return bool(self._board_folders(board))
 
-    def arch_of(self, board: str) -> str:
-        """Zephyr's name of the architecture of the target `board`, as twister has it; "" where that is not sure."""
-        return self.board_facts(board).arch
-
     def board_facts(self, board: str) -> BoardFacts:
         """What twister's files say of the target `board`, as far as those that may be meant agree."""
         target = f"{_REVISION_OF_BOARD.sub('', board)}/"

@@ -84,7 +84,7 @@ def test_architecture_of_a_board(topdir: Path, board: str, arch: str) -> None:
         for number, text in enumerate(texts):
             (folder / f"{name}_{number}.yaml").write_text(text)
     found = find_workspace(topdir, environ={})
-    assert found.arch_of(board) == arch
+    assert found.board_facts(board).arch == arch
     assert found.knows_board(board) == (board.split("@")[0].split("/")[0] in BOARDS)
 
 

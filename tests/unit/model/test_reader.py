@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import tflite
 
+from scripts import schema_json
 from tests.conftest import ROOT
-from tests.helpers import schema_json
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import schema
@@ -283,6 +283,13 @@ def test_schema_is_the_tflite_packages() -> None:
     if shipped["tflite"] != derived["tflite"]:
         pytest.skip(f"schema.json is of tflite {shipped['tflite']}, installed is {derived['tflite']}")
     assert shipped == derived
+
+
+def test_an_operator_newer_than_the_tables_is_named_by_tflite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tflite.BuiltinOperator, "LATEST", 1000, raising=False)
+    schema.newer_operators.cache_clear()
+    assert schema.operator_name(1000) == "LATEST" and schema.operator_name(1001) == "BUILTIN_1001"
+    schema.newer_operators.cache_clear()
 
 
 def package_view(data: bytes) -> list[Any]:
