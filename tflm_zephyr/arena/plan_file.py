@@ -48,7 +48,7 @@ class PlanFile:
 
 
 def load_plan(path: Path) -> PlanFile:
-    """Read a plan; PlanError naming the file and what is wrong."""
+    """Read a plan. Raises PlanError naming the file and the wrong value."""
     try:
         found = read_values(PlanFile, load_json(path), Rules(ignore_unknown=True), name="the plan")
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a board: its core, memory, how QEMU emulates it, how its serial port is found.
+"""A board: its core, memory, how QEMU emulates it, how its serial port is found.
 
 A board described under boards/ is named as Zephyr's hardware model v2 names it (`soc` and `cpucluster`
 qualifiers after slashes); its folder has the slashes replaced by underscores, like Zephyr's own
-`boards/<normalised board target>.conf` in an application. Any other board builds with what Zephyr says of it.
+`boards/<normalised board target>.conf` in an application. Any other board builds with Zephyr's own description.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KIB = Limits(1, 2**21)
 class QemuSpec:
     """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
 
-    `clock_hz` is what the board's Zephyr takes its cycle counter to tick at.
+    `clock_hz` is the rate that the board's Zephyr takes its cycle counter to have.
     """
 
     machine: str
@@ -49,11 +49,11 @@ class Serial:
 class Board:
     """A Zephyr board target.
 
-    `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows; `flash_note` says why it
+    `flash_kib` and `ram_kib` are the application's share; None when only Zephyr knows; `flash_note` says why it
     cannot get more flash. `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment
     and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are Kconfig symbols of what
     the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a board that is not described
-    here, where a workspace tells it.
+    here, where a workspace has it.
     """
 
     name: Annotated[str, Key("board")]

@@ -54,11 +54,11 @@ def compiler_here(environ: Mapping[str, str] | None = None) -> str:
     """Compiler and C library of Arm code on this machine, with the compiler's version; "" where that is not known."""
     try:
         toolchain = detect_toolchain(environ)
-        said = None if toolchain.gcc is None else _ask(toolchain.gcc, "--version")
+        answer = None if toolchain.gcc is None else _ask(toolchain.gcc, "--version")
     except BuildError:
         return ""
-    # As in "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"; how the program was called is of no account.
-    version = (said or "").partition("\n")[0].partition(" ")[2].strip()
+    # As in "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"; the first word, the program's name, is left out.
+    version = (answer or "").partition("\n")[0].partition(" ")[2].strip()
     return f"GCC {version}, {toolchain.libc}" if version else ""
 
 
@@ -245,7 +245,7 @@ def _picolibc_args(picolibc: bool) -> tuple[str, ...]:
 
 
 def _ask(gcc: Path, *args: str) -> str | None:
-    """What `gcc` prints; None when it fails."""
+    """The output of `gcc`; None when it fails."""
     try:
         done = process.run([str(gcc), *args], timeout_s=20)
     except (OSError, TimeoutError) as err:

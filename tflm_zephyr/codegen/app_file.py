@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app file (YAML): what `generate` was asked for. It can stand in for the flags, and lies beside the app.
+"""The app file (YAML): the request to `generate`. It can stand in for the flags, and lies beside the app.
 
 name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
@@ -118,7 +118,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class AppConfig:
-    """An app: paths are absolute. `main_stack_bytes` None: what its kernels need.
+    """An app: paths are absolute. `main_stack_bytes` None: the need of its kernels.
 
     `shared_arena`: all models in one arena, as large as the largest head and all tails.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generated app on disk: written atomically, only what changed, never over a user's edit.
+"""A generated app on disk: written atomically, only changed files, never over a user's edit.
 
 `.tflm-zephyr.json` beside the files remembers the SHA-256 of each as it was generated: a file that matches
 neither that nor the new content was edited by hand.
@@ -30,7 +30,7 @@ def _inside(path: str) -> bool:
 
 @dataclass(frozen=True)
 class AppManifest:
-    """What an app was generated for, and its files' SHA-256 by path.
+    """The conditions that an app was generated for, and its files' SHA-256 by path.
 
     `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
     `scales` to its outputs' [scale, zero point], null for an output that is not quantised. `overlap` has the revisions
@@ -57,7 +57,7 @@ class AppManifest:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What `write` did, or `compare` would: paths below the app, sorted."""
+    """The changes of `write_files`, or those that `compare_files` foresees: paths below the app, sorted."""
 
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def load_manifest(app: Path) -> AppManifest:
 
 
 def compare_files(app: Path, files: Mapping[str, bytes]) -> FileChange:
-    """What writing `files` into `app` would change."""
+    """The changes that writing `files` into `app` would make."""
     known = _known(app)
     written, unchanged, edited = [], [], []
     for path, data in files.items():
@@ -179,7 +179,7 @@ def compare_one(change: FileChange, path: Path, data: bytes) -> FileChange:
 
 
 def _known(app: Path) -> Mapping[str, str]:
-    """What was generated; nothing where the manifest is damaged or another version's, so that all counts as edited."""
+    """SHA-256 of the generated files by path; empty for a damaged manifest, so that all counts as edited."""
     try:
         files = json.loads((app / MANIFEST).read_text(encoding="utf-8"))["files"]
         return {str(path): str(sha) for path, sha in files.items() if _inside(path)}

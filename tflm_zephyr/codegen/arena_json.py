@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tflm-zephyr size` measured of an app, and where it still holds: `arena.json` beside the app.
+"""The sizes that `tflm-zephyr size` measured of an app, and where they still hold: `arena.json` beside the app.
 
 A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
 revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
@@ -26,7 +26,7 @@ NAME = "arena.json"
 STACK_MARGIN = 1 / 8
 """Of the most that was ever used of the main stack, beside INTERRUPT_BYTES."""
 INTERRUPT_BYTES = 104
-"""What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
+"""Bytes that a Cortex-M with an FPU stores on the stack at an interrupt; the deepest point may have seen none."""
 _STACK_STEP = 64
 _BYTES = Limits(0, 2**31 - 1)
 # TFLM's head and an arena that `size` tries are multiples of 16 bytes.
@@ -36,11 +36,11 @@ _ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimat
 
 @dataclass(frozen=True)
 class MeasurementTarget:
-    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of.
+    """The conditions of a size besides the model. `options`: how TFLM is compiled, see options_of.
 
     `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
     is the SHA-256 of custom operators' code, "" without; `compiler` also names the C library, and is "" where there is
-    none. What an older file does not tell is "", which does not hold.
+    none. A key that an older file lacks is "", which does not hold.
     """
 
     core: str
@@ -123,9 +123,9 @@ def options_of(spec: AppSpec) -> str:
 
 
 def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> MeasurementTarget | None:
-    """What the app for `board` is measured as; None where its core, or which kernels it gets, is not known.
+    """The conditions of the app for `board`; None where its core or its kernels are not known.
 
-    kernels: the library, where a build has told it. compiler: see Target.
+    kernels: the library, where a build has reported it. compiler: see MeasurementTarget.
     """
     names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
     if not board.core or len(names) != 1:
@@ -145,8 +145,8 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = ""
 def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = "") -> tuple[AppSpec, tuple[str, ...]]:
     """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
 
-    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too. compiler:
-    what compiles here; where nothing is known to, what was measured holds whatever the compiler was.
+    With several boards the largest of theirs. stack: whether the main stack is to be the measured one, too. compiler:
+    the compiler here; with "" a measurement is accepted for any compiler.
     """
     if not found.arenas:
         return spec, ()
@@ -214,7 +214,7 @@ def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sh
 
 
 def load_measurements(app: Path) -> Measurements:
-    """What was measured of the app in folder `app`; nothing where nothing was. Raises AppError."""
+    """The measurements of the app in folder `app`; empty where there are none. Raises AppError."""
     path = app / NAME
     try:
         return read_values(Measurements, load_json(path), Rules(ignored=("about",)))

@@ -24,12 +24,12 @@ from tflm_zephyr.plain_values import load_json, plain_values, read_values
 from tflm_zephyr.tensors import load_dataset, quantise
 
 # TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.
-_ADVICE = "the app's TFLM, of another revision, may refuse it too: see what its self-test in QEMU or on a board says"
+_ADVICE = "the app's TFLM, of another revision, may refuse it too: run its self-test in QEMU or on a board"
 
 
 @dataclass(frozen=True)
 class GoldenRuns:
-    """Runs with their outputs (none when no reference runs the model), what made them, and remarks.
+    """Runs with their outputs (none when no reference runs the model), the engines that made them, and remarks.
 
     `inputs` says where the inputs are from, `outputs` which engines gave the outputs, `engines` which ones of
     which version ran the model at all. `warning` says that TFLM on the host did not.
@@ -44,7 +44,7 @@ class GoldenRuns:
 
     @property
     def source(self) -> str:
-        """What generated files say of the runs; empty without any."""
+        """The runs' origin for generated files; empty without runs."""
         return f"{self.outputs}; {self.inputs}" if self.runs else ""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden inputs and outputs of a model: what a device must give, byte for byte, and where that comes from."""
+"""Golden inputs and outputs of a model: the bytes that a device must give, and the engine that gave them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Golden:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Golden runs, none when no engine runs the model, and what there is to say about them.
+    """Golden runs, none when no engine runs the model, with notes.
 
     `source` names the engine that gave the bytes and its version, or both and how many runs' each gave.
-    `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and what was done
-    to the model in memory; `refusal` is what TFLM said when it is installed and did not run the model.
+    `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and changes
+    to the model in memory; `refusal` is TFLM's message when it is installed and did not run the model.
     """
 
     golden: tuple[Golden, ...]
@@ -112,7 +112,7 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
     which both give the same bytes, SPARE_SEEDS more being tried where the first ones do not. Where too few are, and
     for given inputs, TFLM's bytes are the golden ones of each run on which they differ, and a note says how far
     LiteRT's are off. An engine that is not installed, refuses the model (LiteRT: custom operators) or crashes
-    is named in the notes, as is what was changed in the copy that LiteRT got. Raises ModelError only when the
+    is named in the notes, as are the changes in the copy that LiteRT got. Raises ModelError only when the
     inputs do not suit the model.
     """
     if inputs is not None:
@@ -133,7 +133,7 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
 
 @dataclass(frozen=True)
 class _Tried:
-    """One engine's runs, or None; what there is to say about them; why an installed engine has none."""
+    """One engine's runs, or None; notes on them; the reason why an installed engine has none."""
 
     run: HostRun | None
     notes: tuple[str, ...]

@@ -201,11 +201,11 @@ class Operator:
 
     @property
     def key(self) -> str:
-        """What the resolver knows it by: the custom code, else the builtin's name."""
+        """Its name in the op resolver: the custom code, else the builtin's name."""
         return self.name if self.custom_code is None else self.custom_code
 
     def option(self, name: str) -> int:
-        """An integer option; 0 when absent, which is what TFLM's zeroed parameter structs hold then."""
+        """An integer option; 0 when absent, as in TFLM's zeroed parameter structs."""
         value = self.options.get(name, 0)
         return int(value) if isinstance(value, int) else 0
 

@@ -139,7 +139,7 @@ def test_a_plan_is_checked_against_what_is_asked_for(tool: Tool, model_file: Pat
     assert kept["head_bytes"] == 256 and kept["overlapping"] == 0
 
 
-def test_intermediates_are_kept_by_a_plan_where_that_is_asked_for(tool: Tool, model_file: Path, plan_of: Any) -> None:
+def test_preserve_all_keeps_intermediates_in_a_plan(tool: Tool, model_file: Path, plan_of: Any) -> None:
     mine = plan_of({"offsets": [0, 64, 0, 64]})
     assert tool("plan", model_file, "--plan-file", mine, "--overlap", "off").code == 0
     said = tool("plan", model_file, "--plan-file", mine, "--preserve-all").one_line()

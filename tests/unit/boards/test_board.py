@@ -48,7 +48,7 @@ def test_any_other_board_is_its_name(name: str) -> None:
     assert board.name == name and not board.known and board.qemu is None and not board.files
 
 
-def test_a_name_that_stands_for_several_described_targets_is_none() -> None:
+def test_a_name_of_several_described_targets_is_refused() -> None:
     with pytest.raises(
         BoardError, match=r"mps2: names a board, not one of its targets.*mps2/an385 or mps2/an386 or mps2"
     ):

@@ -346,7 +346,7 @@ def our_view(model: Model) -> list[Any]:
     return view
 
 
-def test_shared_models_are_read_as_the_tflite_package_reads_them(shared_model: Path) -> None:
+def test_shared_models_read_as_with_the_tflite_package(shared_model: Path) -> None:
     data = shared_model.read_bytes()
     assert our_view(parse_model(data)) == package_view(data)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an evaluation has so far, in a file, so that it can go on after a cable was pulled.
+"""The results of an unfinished evaluation in a file, so that it can go on after a cable was pulled.
 
 JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
 the model, the app's build, its target and all inputs: results of anything else are refused.
@@ -41,7 +41,7 @@ class _StateFile:
 
 
 def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
-    """A digest of what results depend on: who answers, but for the link's name, every input, and `build`.
+    """A digest of all that results depend on: the device, but for the link's name, every input, and `build`.
 
     `build` stands for the files that run (see opening.identity), as two builds of one app say the same of themselves.
     """
