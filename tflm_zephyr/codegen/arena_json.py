@@ -111,7 +111,7 @@ class Measurements:
 
 
 def data_sha256(model: ModelSpec) -> str:
-    """Of the model as it is compiled in, of its plan, and of which tensors are not in the arena."""
+    """SHA-256 of the model as it is compiled in, of its plan, and of its tensors outside the arena."""
     outside = "".join(f" {item.tensor}" for item in model.preallocated)
     table = "" if model.static_plan is None else repr(model.static_plan.slots)
     return hashlib.sha256(model.data + outside.encode() + table.encode()).hexdigest()

@@ -131,9 +131,8 @@ def measure_footprint(
     uses = []
     for region in regions:
         end, linker_bytes = region.origin + used[region.name], linked.get(region.name)
-        if (
-            linker_bytes is not None and 0 < linker_bytes - used[region.name] < _ALIGNMENT
-        ):  # behind the last section, in none
+        # The linker counts the alignment of an empty section behind the last one, too.
+        if linker_bytes is not None and 0 < linker_bytes - used[region.name] < _ALIGNMENT:
             end = region.origin + linker_bytes
         for start, stop, owner in filled(spans[region.name], region.origin, end, Owner(attribution.PADDING)):
             into = sums.setdefault((owner.part, owner.detail), {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operator takes, over several runs, beside an older profile, and as a trace that Perfetto opens."""
+"""The cost of each operator, over several runs, beside an older profile, and as a trace that Perfetto opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Count = Annotated[int, Limits(1, _MOST)]
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one operator, or of all together: the least, the median and the most of all runs, in the profile's unit."""
+    """The cost of an operator, or of all together: least, median and most of all runs, in the profile's unit."""
 
     name: str
     least: _Ticks
