@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tflm-zephyr` and `python -m tflm_zephyr`: what can be interrupted before the command line is there to say so."""
+"""`tflm-zephyr` and `python -m tflm_zephyr`: the entry point; interrupts during imports end in one line."""
 
 import signal
 import sys
@@ -11,7 +11,7 @@ def main() -> int:
         from tflm_zephyr.cli import main
 
         return main.main()
-    except KeyboardInterrupt:  # while modules are imported; what the command line is at, it tells itself
+    except KeyboardInterrupt:  # while modules are imported; the command line catches its own
         print("tflm-zephyr: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
 

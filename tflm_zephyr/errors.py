@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 class ToolError(Exception):
-    """What the user can mend. The command line prints the message and exits with 1."""
+    """An error that the user can fix. The command line prints the message and exits with 1."""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         """`what` is wrong, `where` (a file, tensor, port), and what to do about it (`hint`)."""
@@ -23,7 +23,7 @@ def _without_stop(text: str) -> str:
 
 
 class ModelError(ToolError):
-    """The .tflite file is malformed, or holds what TFLM does not take."""
+    """The .tflite file is malformed, or holds something that TFLM does not take."""
 
 
 class PlanError(ToolError):
@@ -43,8 +43,8 @@ class BuildError(ToolError):
 
 
 class DeviceError(ToolError):
-    """The device, the emulator or the port did not do what was asked."""
+    """The device, the emulator or the port failed or did not answer."""
 
 
 class ModelFailedError(DeviceError):
-    """The model itself fails on a device that is well: with these inputs it would on any other."""
+    """The model fails on a working device; with these inputs it would fail on any other."""

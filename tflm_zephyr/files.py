@@ -11,13 +11,13 @@ from tflm_zephyr.errors import AppError
 
 
 def check_new(path: Path, data: bytes, *, force: bool = False) -> None:
-    """AppError when something else than `data` is at `path` already, unless `force`."""
+    """Raise AppError when a file with other content than `data` is at `path`, unless `force`."""
     if os.path.lexists(path) and read_if_there(path) != data and not force:
         raise AppError("is there already and differs", where=str(path), hint="Remove it, or use --force")
 
 
 def write_new(path: Path, data: bytes, *, force: bool = False) -> None:
-    """`data` at `path`, after `check_new`; with `force` what differs is kept as `<name>.orig`."""
+    """Write `data` to `path` after `check_new`; with `force` a different file there is kept as `<name>.orig`."""
     try:
         check_new(path, data, force=force)
         on_disk = read_if_there(path)
@@ -29,7 +29,7 @@ def write_new(path: Path, data: bytes, *, force: bool = False) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """`data` at `path`, whole or not at all; untouched when it holds just that. Folders are made."""
+    """Write `data` to `path`, whole or not at all; a file that holds it already stays untouched. Folders are made."""
     if read_if_there(path) == data:
         return
     make_folders(path.parent)
@@ -58,13 +58,14 @@ def stage(path: Path, data: bytes) -> Path:
 
 
 def make_folders(folder: Path) -> list[Path]:
-    """Make `folder`; those that were made, outermost first."""
+    """Make `folder`; returns the folders that were made, outermost first."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return made[::-1]
 
 
 def free_name(path: Path) -> Path:
+    """`<name>.orig` beside `path`, with a number behind it where that is taken."""
     candidate, n = path.with_name(f"{path.name}.orig"), 1
     while os.path.lexists(candidate):
         candidate, n = path.with_name(f"{path.name}.orig{n}"), n + 1
@@ -72,6 +73,7 @@ def free_name(path: Path) -> Path:
 
 
 def read_if_there(path: Path) -> bytes | None:
+    """The file's bytes, None where there is none. Raises AppError for a folder in its place."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -17,7 +17,7 @@ _GRACE_S = 2.0
 
 @dataclass(frozen=True)
 class Finished:
-    """A child's exit code and what it printed, stdout and stderr merged in order."""
+    """A child's exit code and its output, stdout and stderr merged in order."""
 
     argv: tuple[str, ...]
     returncode: int

@@ -2,8 +2,8 @@
 """Fixtures for tests of a model on its device: in QEMU, on a board, or inside Zephyr's twister.
 
 `tflm` calls the model with real values and gives real values back; `tflm_session` is the session below it. Where the
-model runs is said by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
-in the ini file with underscores, or by twister's pytest harness, whose build and device are taken.
+model runs is set by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
+in the ini file with underscores, or by twister's pytest harness, with its build and device.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class Runner:
         self.session = session
 
     def __call__(self, *inputs: Any) -> Any:
-        """The outputs for `inputs`, arrays or what numpy makes arrays of: floats are real values, integers of the
-        input's own type are elements. One array of real values in the output's shape, or a tuple of them.
+        """The outputs for `inputs`, arrays or anything that numpy turns into arrays: floats are real values,
+        integers of the input's own type are elements. Returns an array of real values in the output's shape, or a
+        tuple of them.
 
         The run starts from the model's initial state. Raises ToolError for inputs that do not suit the model.
         """
@@ -79,7 +80,7 @@ def _bytes(tensor: TensorInfo, value: numpy.ndarray) -> bytes:
     return elements(value, tensor, where).tobytes()
 
 
-class _Desk:
+class _SharedSession:
     """One session for all tests of a run, opened when the first needs it and again when it was lost."""
 
     def __init__(self, target: DeviceTarget) -> None:
@@ -102,7 +103,7 @@ class _Desk:
         return self._session
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the session, if one is open."""
         from tflm_zephyr.errors import DeviceError
 
         session, self._session = self._session, None
@@ -116,31 +117,29 @@ def tflm_target(request: pytest.FixtureRequest) -> DeviceTarget:
     """Where the model runs; override it to say so in a conftest.py."""
     from tflm_zephyr.device.session import DeviceTarget
 
-    told = {name: _told(request.config, name) for name, *_ in _OPTIONS}
-    if told["app"] or told["port"] or told["dev-id"] or told["host"]:
+    given = {name: _given(request.config, name) for name, *_ in _OPTIONS}
+    if given["app"] or given["port"] or given["dev-id"] or given["host"]:
         return DeviceTarget(
-            app=Path(told["app"]) if told["app"] else None,
-            board=told["board"],
-            port=told["port"] or ("auto" if told["dev-id"] else ""),
-            usb_serial=told["dev-id"],
-            host_model=Path(told["host"]) if told["host"] else None,
-            model=told["model"],
+            app=Path(given["app"]) if given["app"] else None,
+            board=given["board"],
+            port=given["port"] or ("auto" if given["dev-id"] else ""),
+            usb_serial=given["dev-id"],
+            host_model=Path(given["host"]) if given["host"] else None,
+            model=given["model"],
         )
     harness = getattr(request.config, "twister_harness_config", None)
     if harness is not None:
-        return _twister_target(request, harness.devices[0], told["model"])
-    pytest.fail(
-        "nothing says where the model is to run: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False
-    )
+        return _twister_target(request, harness.devices[0], given["model"])
+    pytest.fail("no target for the model: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False)
 
 
-def _told(config: pytest.Config, name: str) -> str:
+def _given(config: pytest.Config, name: str) -> str:
     """An option, else the ini file's, a path in which is relative to that file."""
     option = config.getoption(f"--tflm-{name}")
     if option:
         return str(option)
-    told = str(config.getini(f"tflm_{name.replace('-', '_')}") or "")
-    return str(config.rootpath / told) if told and name in ("app", "host") else told
+    value = str(config.getini(f"tflm_{name.replace('-', '_')}") or "")
+    return str(config.rootpath / value) if value and name in ("app", "host") else value
 
 
 def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> DeviceTarget:
@@ -160,22 +159,22 @@ def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> 
 
 
 @pytest.fixture(scope="session")
-def _tflm_desk(tflm_target: DeviceTarget) -> Iterator[_Desk]:
-    desk = _Desk(tflm_target)
-    yield desk
-    desk.close()
+def _tflm_shared(tflm_target: DeviceTarget) -> Iterator[_SharedSession]:
+    shared = _SharedSession(tflm_target)
+    yield shared
+    shared.close()
 
 
 @pytest.fixture
-def tflm_session(_tflm_desk: _Desk) -> Session:
+def tflm_session(_tflm_shared: _SharedSession) -> Session:
     """An open session, the model in its initial state; shared by all tests, so none may close it."""
     from tflm_zephyr.errors import ToolError
 
     try:
-        return _tflm_desk.session()
+        return _tflm_shared.session()
     except ToolError as error:
         said = str(error)
-    pytest.fail(said, False)  # past the error, which is not to be shown beside its line
+    pytest.fail(said, False)  # outside the except block, so that pytest shows this line alone
 
 
 @pytest.fixture

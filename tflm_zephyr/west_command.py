@@ -10,7 +10,7 @@ from typing import Any
 
 from west.commands import WestCommand
 
-# west loads this file by its path: in a workspace the package need not be installed, only what it imports.
+# west loads this file by its path: in a workspace the package need not be installed, only its dependencies.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tflm_zephyr.cli import main

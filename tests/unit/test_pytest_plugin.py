@@ -71,7 +71,7 @@ def test_a_wrong_answer_fails(pytester: pytest.Pytester, opened: Opened) -> None
     assert opened.targets == [DeviceTarget(port="socket://lab:1")] and opened.sessions[0].closed
 
 
-def test_one_session_serves_all_tests_and_is_opened_again_when_lost(pytester: pytest.Pytester, opened: Opened) -> None:
+def test_one_session_serves_all_tests_until_it_is_lost(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -106,7 +106,7 @@ def test_without_a_target_or_a_device_it_is_one_line(pytester: pytest.Pytester, 
     pytester.makepyfile(FIVE_LINES)
     done = run(pytester)
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*nothing says where the model is to run: give --tflm-app APP*"])
+    done.stdout.fnmatch_lines(["*no target for the model: give --tflm-app APP*"])
     opened.error = DeviceError("nothing answers", where="/dev/ttyACM0")
     done = run(pytester, "--tflm-port", "/dev/ttyACM0")
     done.assert_outcomes(errors=1)

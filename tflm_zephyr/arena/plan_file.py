@@ -6,34 +6,35 @@
 `offsets` has a number for each tensor of all subgraphs, constants included: bytes from the arena's start, or -1 where
 TFLM places it; null leaves all to TFLM. `sha256` of the model and `kernels` (reference, cmsis_nn) may be left out;
 where they are there they must be those that the plan is used with. `order` lists the main subgraph's operators as they
-are to run, by their index in the file; without it they run in the file's order. Other keys are of no account.
+are to run, by their index in the file; without it they run in the file's order.
+Other keys are passed over, as `plan --json` prints more.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.model import Model
+from tflm_zephyr.plain_values import Limits, NotInFile, OneOf, Rules, load_json, read_values
 
-_LIMIT = 2**31
-_KERNELS = ("reference", "cmsis_nn")
+_OFFSET = Limits(-1, 2**31 - 1)
 _HINT = "`tflm-zephyr plan MODEL --json` prints a plan"
 
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What the file `where` says; `sha256` and `kernels` are "" where it does not, `offsets` None where TFLM is to
-    place everything."""
+    """A plan of the file `where`; `sha256` and `kernels` are "" where it does not say, `offsets` None where TFLM is to
+    place everything, `order` None for the operators' order in the model."""
 
-    where: str
-    offsets: tuple[int, ...] | None
+    offsets: tuple[Annotated[int, _OFFSET], ...] | None
     sha256: str = ""
-    kernels: str = ""
+    kernels: Annotated[str, OneOf(("", "reference", "cmsis_nn"))] = ""
     order: tuple[int, ...] | None = None
+    where: Annotated[str, NotInFile()] = ""
 
     def check_use(self, model: Model, kernels: Collection[str]) -> None:
         """PlanError when the plan was made for another model, or for other kernels than those of `kernels`."""
@@ -47,31 +48,13 @@ class PlanFile:
 
 
 def load_plan(path: Path) -> PlanFile:
-    """Read a plan; PlanError naming the file and what is wrong."""
-    where = str(path)
+    """Read a plan. Raises PlanError naming the file and the wrong value."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        found = read_values(PlanFile, load_json(path), Rules(ignore_unknown=True), name="the plan")
     except FileNotFoundError:
-        raise PlanError("no such file", where=where, hint="Give the path of a plan") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise PlanError(f"no JSON: {' '.join(str(error).split())}", where=where, hint=_HINT) from None
-    offsets = raw.get("offsets", "") if isinstance(raw, dict) else ""
-    if not isinstance(offsets, list) and offsets is not None:
-        raise PlanError("has no list of offsets", where=where, hint=_HINT)
-    for index, offset in enumerate(offsets or ()):
-        if not isinstance(offset, int) or isinstance(offset, bool) or not -1 <= offset < _LIMIT:
-            what = f"tensor {index} has {json.dumps(offset)[:40]} for an offset"
-            raise PlanError(what, where=where, hint="An offset is a number of bytes, or -1 for TFLM's choice")
-    texts = {key: raw.get(key, "") for key in ("sha256", "kernels")}
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise PlanError(f"{key} is no text", where=where, hint=_HINT)
-    if texts["kernels"] not in ("", *_KERNELS):
-        what = f"kernels are {json.dumps(texts['kernels'])[:40]}, not {' or '.join(_KERNELS)}"
-        raise PlanError(what, where=where, hint=_HINT)
-    order = raw.get("order")
-    if order is not None and not (isinstance(order, list) and all(type(index) is int for index in order)):
-        raise PlanError("order is no list of operators", where=where, hint=_HINT)
-    return PlanFile(
-        where, None if offsets is None else tuple(offsets), **texts, order=None if order is None else tuple(order)
-    )
+        raise PlanError("no such file", where=str(path), hint="Give the path of a plan") from None
+    except OSError as err:
+        raise PlanError(f"cannot be read: {err.strerror or err}", where=str(path), hint=_HINT) from None
+    except ValueError as err:
+        raise PlanError(str(err), where=str(path), hint=_HINT) from None
+    return replace(found, where=str(path))

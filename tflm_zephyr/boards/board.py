@@ -1,32 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a board: its core, memory, how QEMU emulates it, how its serial port is found.
+"""A board: its core, memory, how QEMU emulates it, how its serial port is found.
 
 A board described under boards/ is named as Zephyr's hardware model v2 names it (`soc` and `cpucluster`
 qualifiers after slashes); its folder has the slashes replaced by underscores, like Zephyr's own
-`boards/<normalised board target>.conf` in an application. Any other board builds with what Zephyr says of it.
+`boards/<normalised board target>.conf` in an application. Any other board builds with Zephyr's own description.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Annotated
 
 from tflm_zephyr.errors import BoardError
+from tflm_zephyr.plain_values import Key, Limits, NotInFile, load_yaml, read_values
 from tflm_zephyr.resources import data_dir
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
+
+_KIB = Limits(1, 2**21)
 
 
 @dataclass(frozen=True)
 class QemuSpec:
     """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
 
-    `clock_hz` is what the board's Zephyr takes its cycle counter to tick at.
+    `clock_hz` is the rate that the board's Zephyr takes its cycle counter to have.
     """
 
     machine: str
@@ -40,34 +41,34 @@ class QemuSpec:
 class Serial:
     """The console port of a real board: baud rate, and the USB vendor of its debug probe."""
 
-    baudrate: int = 115200
-    usb_vid: int | None = None
+    baudrate: Annotated[int, Limits(1, 2**31 - 1)] = 115200
+    usb_vid: Annotated[int, Limits(0, 0xFFFF)] | None = None
 
 
 @dataclass(frozen=True)
 class Board:
     """A Zephyr board target.
 
-    `flash_kib` and `ram_kib` are what the application gets; None when only Zephyr knows; `flash_note` says why it
+    `flash_kib` and `ram_kib` are the application's share; None when only Zephyr knows; `flash_note` says why it
     cannot get more flash. `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment
     and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are Kconfig symbols of what
     the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a board that is not described
-    here, where a workspace tells it.
+    here, where a workspace has it.
     """
 
-    name: str
+    name: Annotated[str, Key("board")]
     description: str = ""
     core: str = ""
-    flash_kib: int | None = None
-    ram_kib: int | None = None
+    flash_kib: Annotated[int, _KIB] | None = None
+    ram_kib: Annotated[int, _KIB] | None = None
     twister: bool = False
     qemu: QemuSpec | None = None
     serial: Serial = Serial()
-    files: Mapping[str, str] | None = None
+    files: Annotated[Mapping[str, str] | None, NotInFile()] = None
     selects: tuple[str, ...] = ()
-    arch: str = ""
+    arch: Annotated[str, NotInFile()] = ""
     flash_note: str = ""
-    flash_reserved_bytes: int = 0
+    flash_reserved_bytes: Annotated[int, Limits(0, 2**31 - 1)] = 0
 
     @property
     def kconfig(self) -> str:
@@ -100,7 +101,7 @@ def stem_of(name: str) -> str:
 def known_boards(root: Path | None = None) -> tuple[str, ...]:
     """The names of all boards described under boards/, sorted."""
     folder = root or data_dir("boards")
-    return tuple(sorted(_read(path)["board"] for path in folder.glob("*/board.yaml")))
+    return tuple(sorted(_board(path).name for path in folder.glob("*/board.yaml")))
 
 
 def load_board(name: str, root: Path | None = None) -> Board:
@@ -120,44 +121,20 @@ def load_board(name: str, root: Path | None = None) -> Board:
         if len({board.split("/")[1] for board in described}) > 1:
             raise BoardError("names a board, not one of its targets", where=name, hint=f"Name {' or '.join(described)}")
         return Board(name=name)
-    raw = _read(folder / "board.yaml")
-    if re.sub(r"@[^/]*", "", name) != raw["board"]:
-        raise BoardError("unknown board", where=name, hint=f"Did you mean {raw['board']}?")
-    return _board(name, raw, folder)
+    board = _board(folder / "board.yaml")
+    if re.sub(r"@[^/]*", "", name) != board.name:
+        raise BoardError("unknown board", where=name, hint=f"Did you mean {board.name}?")
+    return replace(board, name=name)
 
 
-def _board(name: str, raw: Mapping[str, Any], folder: Path) -> Board:
-    qemu, serial = raw.get("qemu"), raw.get("serial") or {}
-    return Board(
-        name=name,
-        description=raw["description"],
-        core=raw["core"],
-        flash_kib=raw.get("flash_kib"),
-        ram_kib=raw.get("ram_kib"),
-        twister=bool(raw.get("twister", False)),
-        qemu=None
-        if qemu is None
-        else QemuSpec(qemu["machine"], qemu["cpu"], tuple(qemu.get("extra", ())), clock_hz=qemu["clock_hz"]),
-        serial=Serial(**serial),
-        files={
-            path.name: path.read_text(encoding="utf-8")
-            for path in sorted(folder.iterdir())
-            if path.suffix in (".conf", ".overlay")
-        },
-        selects=tuple(raw.get("selects", ())),
-        flash_note=raw.get("flash_note", ""),
-        flash_reserved_bytes=raw.get("flash_reserved_bytes", 0),
-    )
-
-
-def _read(path: Path) -> Mapping[str, Any]:
+def _board(path: Path) -> Board:
+    """The board that a board.yaml describes, with the files beside it. Raises BoardError."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as err:
-        raise BoardError(" ".join(str(err).split()), where=str(path), hint="Mend the YAML") from err
-    if not isinstance(raw, Mapping):
-        raise BoardError("holds no mapping", where=str(path), hint="Mend the YAML")
-    missing = [key for key in ("board", "description", "core") if key not in raw]
-    if missing:
-        raise BoardError(f"lacks {', '.join(missing)}", where=str(path), hint="Add it")
-    return raw
+        found = read_values(Board, load_yaml(path), name="the board")
+    except (OSError, ValueError) as err:
+        raise BoardError(str(err), where=str(path), hint="Fix the board's description") from None
+    lacking = [key for key in ("description", "core") if not getattr(found, key)]
+    if lacking:
+        raise BoardError(f"the board wants the key {lacking[0]}", where=str(path), hint="Add it")
+    beside = sorted(file for file in path.parent.iterdir() if file.suffix in (".conf", ".overlay"))
+    return replace(found, files={file.name: file.read_text(encoding="utf-8") for file in beside})

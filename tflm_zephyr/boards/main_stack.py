@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.boards.kernel_choice import libraries_of
 from tflm_zephyr.kernels import CORES, FPU, all_tables, kernel_need, load_table
+from tflm_zephyr.model import align_up
 from tflm_zephyr.tflm import PINNED_REVISION
 
 # main(), the self-test and the model's Init() or Invoke() up to TFLM, printing, and the frame of an interrupt, which a
@@ -71,5 +72,5 @@ def _need(registrations: tuple[str, ...], library: str, board: Board, revision: 
             return UNMEASURED_BYTES
         deepest = max(deepest, table.own_bytes, table.to_kernels_bytes + need.stack_bytes)
     bytes_ = (APP_BYTES + deepest) * (1 + MARGIN)
-    rounded = -(-int(bytes_) // _STEP) * _STEP
+    rounded = align_up(int(bytes_), _STEP)
     return rounded if all(table.revision == revision for table in tables) else max(rounded, UNMEASURED_BYTES)

@@ -12,7 +12,7 @@ from tflm_zephyr.boards import Board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.errors import BoardError
 
-_LISTING = "scripts/list_boards.py"  # what Zephyr's own CMake asks, and `west boards`
+_LISTING = "scripts/list_boards.py"  # Zephyr's own CMake runs it, and `west boards`
 _FIELDS = re.compile(r"SOCS;(?P<socs>.*?);QUALIFIERS;(?P<qualifiers>.*)")
 _PATIENCE_S = 60
 
@@ -38,12 +38,12 @@ def in_workspace(board: Board, workspace: Workspace) -> Board:
             where=board.name,
             hint=f"It has {', '.join(target for target in targets if target != name)}",
         )
-    told = workspace.board_facts(board.name)
-    return replace(board, arch=told.arch, flash_kib=told.flash_kib, ram_kib=told.ram_kib)
+    facts = workspace.board_facts(board.name)
+    return replace(board, arch=facts.arch, flash_kib=facts.flash_kib, ram_kib=facts.ram_kib)
 
 
 def _targets(name: str, workspace: Workspace) -> tuple[str, ...]:
-    """The targets of the board `name`, its name alone where it has one SoC; empty where Zephyr does not tell."""
+    """The targets of the board `name`, its name alone where it has one SoC; empty where Zephyr does not report them."""
     script = workspace.zephyr_base / _LISTING
     if not script.is_file():
         return ()

@@ -13,7 +13,7 @@ _COMPILER = re.compile(r"^(?P<where>\S.*?:\d+(?::\d+)?): (?:fatal )?error: (?P<t
 _LINKER = re.compile(
     r"(?:^(?P<where>\S+:\d+): )?"
     r"(?P<text>undefined reference to .*|multiple definition of [^;]*|(?<=: )cannot find -l\S+.*"
-    r"|region [`'](?P<region>[^`']+)' overflowed by (?P<bytes>\d+) bytes)$"
+    r"|region [`'](?P<region>[^`']+)' overflowed by \d+ bytes)$"
 )
 _NO_ROOM = re.compile(r"will not fit in region")
 _CMAKE = re.compile(r"^\s*CMake Error(?: at (?P<where>\S+?:\d+))?(?: \([^)]*\))?:?\s*(?P<text>.*)$")
@@ -34,7 +34,7 @@ _WEAK = (
 _TABLE_HEAD = re.compile(r"^Memory region\s+Used Size\s+Region Size\s+%age Used")
 _TABLE_ROW = re.compile(r"^\s*(?P<name>[\w.]+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+(?P<size>\d+) (?P<of>[KMG]?B)\b")
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-LINKER_ONLY = frozenset({"IDT_LIST"})  # holds what Zephyr's build reads from the ELF, nothing of the device
+LINKER_ONLY = frozenset({"IDT_LIST"})  # read by Zephyr's build from the ELF file; not in the device
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,13 @@ class FirstError:
     """The error that a build failed with.
 
     `kind`: "compiler", "linker", "overflow", "cmake", "kconfig", "devicetree", "python", "other". For an
-    overflow, `region` is the memory that is too small, and `overflow_bytes` by how much.
+    overflow, `region` is the memory that is too small.
     """
 
     kind: str
     text: str
     where: str = ""
     region: str = ""
-    overflow_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def _strong(lines: Sequence[str], number: int, line: str) -> FirstError | None:
         return None  # the overflow's line with its bytes comes next
     if match := _LINKER.search(line):
         if match["region"]:
-            return FirstError("overflow", match["text"], "", match["region"], int(match["bytes"]))
+            return FirstError("overflow", match["text"], "", match["region"])
         return FirstError("linker", _short(match["text"]), match["where"] or "")
     if match := _DEVICETREE.match(line):
         return FirstError("devicetree", _short(match["text"] or match["dtc"]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the cross compiler: Zephyr SDK, GNU Arm Embedded, or a distribution's arm-none-eabi-gcc.
+"""The cross compiler for a build: a registered Zephyr SDK, GNU Arm, or a distribution's arm-none-eabi-gcc.
 
 A distribution's compiler is given to Zephyr as `gnuarmemb` at its prefix (/usr), not `cross-compile`: TF-M,
-which a non-secure board target builds as well, takes only `gnuarmemb` and `zephyr`. Zephyr then needs to be
-told that the compiler has picolibc, which it assumes for its own SDK alone.
+which a non-secure board target builds as well, takes only `gnuarmemb` and `zephyr`. Zephyr then needs the argument
+that the compiler has picolibc, which it assumes for its own SDK alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from tflm_zephyr.errors import BuildError
 
 GCC = "arm-none-eabi-gcc"
 _HINT = (
-    "Install the Zephyr SDK (`west sdk install`), or on Debian and Ubuntu: apt install gcc-arm-none-eabi "
-    "libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi"
+    "Install the Zephyr SDK (`west sdk install`), set ZEPHYR_SDK_INSTALL_DIR, or on Debian and Ubuntu: "
+    "apt install gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib picolibc-arm-none-eabi"
 )
 _OTHERS = "Install the Zephyr SDK (`west sdk install`), or set ZEPHYR_TOOLCHAIN_VARIANT to a toolchain for that core"
 _SDK_PREFIX = {"arm": "arm-", "arm64": "aarch64", "x86": "x86_64"}  # where it is not Zephyr's name of the architecture
 _LOCKING = "_RETARGETABLE_LOCKING 1"  # Zephyr's lib/libc/newlib asserts it
-_SDK_PLACES = ("/usr", "/usr/local", "/opt", "~", "~/.local", "~/.local/opt", "~/bin")  # Zephyr's own search
 _GNU_PLACES = ("/opt", "~", "~/.local/opt", "/usr/local", "/usr/share")
 _GNU_NAMES = (
     "gcc-arm-none-eabi*",
@@ -38,9 +37,9 @@ _NUMBERS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What a Zephyr build needs to use a compiler: environment variables and CMake arguments.
+    """A compiler for a Zephyr build: the environment variables and CMake arguments that select it.
 
-    `gcc` and `libc` are what it compiles Arm code with, None and "" where nobody has told.
+    `gcc` and `libc` are its compiler and C library for Arm code, None and "" where they are not known.
     """
 
     variant: str
@@ -55,11 +54,11 @@ def compiler_here(environ: Mapping[str, str] | None = None) -> str:
     """Compiler and C library of Arm code on this machine, with the compiler's version; "" where that is not known."""
     try:
         toolchain = detect_toolchain(environ)
-        said = None if toolchain.gcc is None else _ask(toolchain.gcc, "--version")
+        answer = None if toolchain.gcc is None else _ask(toolchain.gcc, "--version")
     except BuildError:
         return ""
-    # As in "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"; how the program was called is of no account.
-    version = (said or "").partition("\n")[0].partition(" ")[2].strip()
+    # As in "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"; the first word, the program's name, is left out.
+    version = (answer or "").partition("\n")[0].partition(" ")[2].strip()
     return f"GCC {version}, {toolchain.libc}" if version else ""
 
 
@@ -74,17 +73,17 @@ def detect_toolchain(environ: Mapping[str, str] | None = None, *, arch: str = ""
     home = Path(env.get("HOME") or Path.home())
     variant = env.get("ZEPHYR_TOOLCHAIN_VARIANT", "")
     if arch not in ("", "arm"):
-        return _other(arch, variant, env, _sdk_folders(home, root))
+        return _other(arch, variant, env, _sdk_folders(home))
     if variant and variant != "gnuarmemb":
         return _chosen(variant, env)
     if variant or env.get("GNUARMEMB_TOOLCHAIN_PATH"):
         return _gnu_named(env)
     if env.get("ZEPHYR_SDK_INSTALL_DIR"):
         return _sdk(_existing(env, "ZEPHYR_SDK_INSTALL_DIR"))
-    for folder in _sdk_folders(home, root):
+    for folder in _sdk_folders(home):
         if any(_compilers(folder, "arm")):
             return _sdk(folder)
-    for folder in _folders(_GNU_PLACES, _GNU_NAMES, home, root):
+    for folder in _gnu_folders(home, root):
         if (folder / "bin" / GCC).is_file():
             return gnu_arm(folder)
     for folder in map(Path, env.get("PATH", os.defpath).split(os.pathsep)):
@@ -194,14 +193,15 @@ def _existing(env: Mapping[str, str], name: str) -> Path:
     return path
 
 
-def _sdk_folders(home: Path, root: Path) -> list[Path]:
-    """Zephyr SDKs, newest first: the usual folders, then CMake's package registry."""
-    folders = [*_folders(_SDK_PLACES, ("zephyr-sdk-*", "zephyr-sdk"), home, root)]
-    registry = home / ".cmake" / "packages" / "Zephyr-sdk"
-    for entry in sorted(registry.glob("*")) if registry.is_dir() else ():
-        # The registered folder is the SDK's cmake/ subfolder.
-        folders.append(Path(entry.read_text(encoding="utf-8", errors="replace").strip()).parent)
-    return folders
+def _sdk_folders(home: Path) -> list[Path]:
+    """Zephyr SDKs in CMake's package registry, where `west sdk install` and an SDK's setup.sh enter them; newest first.
+
+    Zephyr's FindZephyr-sdk.cmake looks there too. Running it (`west sdk list`) takes 2 s, too long for every command.
+    """
+    entries = sorted((home / ".cmake" / "packages" / "Zephyr-sdk").glob("*"))
+    # The registered folder is the SDK's cmake/ subfolder.
+    found = [Path(entry.read_text(encoding="utf-8", errors="replace").strip()).parent for entry in entries]
+    return _newest_first(found)
 
 
 def _compilers(sdk: Path, arch: str) -> Iterator[Path]:
@@ -209,17 +209,19 @@ def _compilers(sdk: Path, arch: str) -> Iterator[Path]:
     return sdk.glob(f"**/bin/{_SDK_PREFIX.get(arch, arch)}*zephyr-e*-gcc")
 
 
-def _folders(places: Iterable[str], names: Iterable[str], home: Path, root: Path) -> list[Path]:
-    """Folders of such names in such places, the highest version first."""
-    found: list[Path] = []
-    for place in places:
-        base = home / place[2:] if place.startswith("~") else root / place[1:]
-        found += [path for name in names for path in base.glob(name) if path.is_dir()]
-    return sorted(dict.fromkeys(found), key=lambda path: _natural(path.name), reverse=True)
+def _gnu_folders(home: Path, root: Path) -> list[Path]:
+    """GNU Arm compilers as Arm unpacks them, in the usual places, the highest version first."""
+    places = [home / place[2:] if place.startswith("~") else root / place[1:] for place in _GNU_PLACES]
+    return _newest_first(path for base in places for name in _GNU_NAMES for path in base.glob(name) if path.is_dir())
 
 
-def _natural(text: str) -> tuple[tuple[int, str], ...]:
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(text))
+def _newest_first(folders: Iterable[Path]) -> list[Path]:
+    """Folders by the version in their names: 0.17.0 is above 0.9.5."""
+
+    def version(path: Path) -> tuple[tuple[int, str], ...]:
+        return tuple((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(path.name))
+
+    return sorted(dict.fromkeys(folders), key=version, reverse=True)
 
 
 def _prefix(gcc: Path) -> Path | None:
@@ -243,7 +245,7 @@ def _picolibc_args(picolibc: bool) -> tuple[str, ...]:
 
 
 def _ask(gcc: Path, *args: str) -> str | None:
-    """What `gcc` prints; None when it fails."""
+    """The output of `gcc`; None when it fails."""
     try:
         done = process.run([str(gcc), *args], timeout_s=20)
     except (OSError, TimeoutError) as err:

@@ -32,7 +32,7 @@ _HINTS = {
 _CCACHE_SHARING = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "true"}
 
 FORCED = ("-DTFLM_APP_OTHER_REVISIONS=ON",)
-"""For an app's cmake/tflm.cmake: what --force says to it."""
+"""CMake argument of --force, which an app's cmake/tflm.cmake reads."""
 
 Pristine = Literal["auto", "always", "never"]
 OnLine = Callable[[str], None]
@@ -51,7 +51,7 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class FlashRequest:
-    """One `west flash` of what is in `build_dir`, with `runner`, through probe `dev_id` (a serial number)."""
+    """One `west flash` of the build in `build_dir`, with `runner`, through probe `dev_id` (a serial number)."""
 
     build_dir: Path
     runner: str = ""
@@ -60,7 +60,7 @@ class FlashRequest:
 
 @dataclass(frozen=True)
 class Build:
-    """What a build gave. `footprint` is the linker's table; empty when only an older build's is known."""
+    """A finished build. `memory_regions` is the linker's table; empty when only an older build's is known."""
 
     elf: Path
     build_dir: Path
@@ -71,7 +71,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What an app was generated for: Zephyr's version, TFLM's and CMSIS-NN's commits; "" where that does not matter.
+    """The versions that an app was generated for: Zephyr's, TFLM's and CMSIS-NN's commits; "" where any will do.
 
     `overlap` has the commits, by name, of the kernels whose order of reads and writes its plan relies on.
     """
@@ -139,7 +139,7 @@ def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, 
 
 
 def recorded(manifest: AppManifest, kernels: str) -> Recorded:
-    """What the app of `manifest` was generated for and a build with the library `kernels` relies on."""
+    """The versions in `manifest` that a build with the library `kernels` relies on."""
     with_cmsis_nn = kernels == "cmsis_nn"
     return Recorded(
         manifest.zephyr_version,
@@ -150,10 +150,10 @@ def recorded(manifest: AppManifest, kernels: str) -> Recorded:
 
 
 def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = False) -> tuple[str, ...]:
-    """Compare what the app was generated for with what the workspace has.
+    """Compare the versions that the app was generated for with those in the workspace.
 
     Returns one line for each difference when `force`, else raises BuildError that names both sides. A
-    revision that git cannot tell is no difference.
+    revision that git cannot read is no difference.
     """
     pairs = (
         ("Zephyr", recorded.zephyr_version, workspace.zephyr_version),
@@ -214,14 +214,14 @@ def _run(
     """Run west at the workspace's top, so that any working directory will do; write `log` even on failure."""
     lines: list[str] = []
 
-    def hear(line: str) -> None:
+    def on_output(line: str) -> None:
         lines.append(line)
         if on_line is not None:
             on_line(line)
 
     try:
         env = build_env(workspace, toolchain)
-        done = process.run(argv, cwd=workspace.topdir, env=env, on_line=hear)
+        done = process.run(argv, cwd=workspace.topdir, env=env, on_line=on_output)
     finally:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

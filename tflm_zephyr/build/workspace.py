@@ -27,7 +27,7 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class BoardFacts:
-    """What Zephyr says of a board target: its architecture, and KiB of flash and RAM; "" and None where it does not."""
+    """A board target in Zephyr's files: its architecture, and KiB of flash and RAM; "" and None if unsaid."""
 
     arch: str = ""
     flash_kib: int | None = None
@@ -39,7 +39,7 @@ class Workspace:
     """A west workspace that holds Zephyr.
 
     `modules` has the manifest's active projects that are on disk, by name. `tflm_revision` is the commit
-    checked out in `tflm_dir`; "" when git cannot tell. `zephyr_version` is "4.1.0", or "4.1.0-rc1".
+    checked out in `tflm_dir`; "" when git cannot read it. `zephyr_version` is "4.1.0", or "4.1.0-rc1".
     """
 
     topdir: Path
@@ -62,7 +62,7 @@ class Workspace:
 
     @cached_property
     def cmsis_nn_revision(self) -> str:
-        """The commit checked out in `cmsis_nn_dir`; "" when git cannot tell."""
+        """The commit checked out in `cmsis_nn_dir`; "" when git cannot read it."""
         return "" if self.cmsis_nn_dir is None else git_revision(self.cmsis_nn_dir)
 
     @property
@@ -74,19 +74,15 @@ class Workspace:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
         return bool(self._board_folders(board))
 
-    def arch_of(self, board: str) -> str:
-        """Zephyr's name of the architecture of the target `board`, as twister has it; "" where that is not sure."""
-        return self.board_facts(board).arch
-
     def board_facts(self, board: str) -> BoardFacts:
-        """What twister's files say of the target `board`, as far as those that may be meant agree."""
+        """The target `board` in twister's files, where all files that may describe it agree."""
         target = f"{_REVISION_OF_BOARD.sub('', board)}/"
         found: set[BoardFacts] = set()
         for path in (path for folder in self._board_folders(board) for path in folder.glob("*.yaml")):
-            told = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
-            name = f"{_REVISION_OF_BOARD.sub('', told.get('identifier', ''))}/"
+            entries = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
+            name = f"{_REVISION_OF_BOARD.sub('', entries.get('identifier', ''))}/"
             if name.startswith(target) or target.startswith(name):  # either may leave the SoC out
-                found.add(BoardFacts(told.get("arch", ""), _kib(told.get("flash")), _kib(told.get("ram"))))
+                found.add(BoardFacts(entries.get("arch", ""), _kib(entries.get("flash")), _kib(entries.get("ram"))))
         arches = {facts.arch for facts in found}
         flashes = {facts.flash_kib for facts in found}
         rams = {facts.ram_kib for facts in found}
@@ -151,7 +147,7 @@ def find_workspace(
 ) -> Workspace:
     """The workspace: `explicit` (its top folder or its Zephyr), ZEPHYR_BASE, or that above `cwd` or `app`.
 
-    Raises BuildError when there is none, or what was named is none.
+    Raises BuildError when there is none, or the named folder is not one.
     """
     env = os.environ if environ is None else environ
     if explicit is not None:
@@ -209,7 +205,7 @@ def _projects(topdir: Path) -> dict[str, Path]:
 
 
 def _how_to_get(topdir: Path, names: Sequence[str]) -> str:
-    """What brings these projects into the workspace: the manifest, its groups, a fetch."""
+    """The commands that bring these projects into the workspace: the manifest, its groups, a fetch."""
     from west.configuration import Configuration
 
     manifest = _manifest(topdir)
@@ -269,7 +265,7 @@ def read_zephyr_version(zephyr_base: Path) -> str:
 
 
 def git_revision(folder: Path) -> str:
-    """The commit that `folder`, the top of a git checkout, has; "" when git cannot tell."""
+    """The commit that `folder`, the top of a git checkout, has; "" when git cannot read it."""
     if not (folder / ".git").exists():
         return ""
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app file (YAML): what `generate` was asked for. It can stand in for the flags, and lies beside the app.
+"""The app file (YAML): the request to `generate`. It can stand in for the flags, and lies beside the app.
 
 name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
@@ -31,14 +31,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import yaml
+from typing import Annotated
 
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.plain_values import (
+    Alias,
+    Check,
+    Limits,
+    OneAlone,
+    OneOf,
+    Rules,
+    Short,
+    load_yaml,
+    plain_values,
+    read_values,
+)
 
 NAME = "app.yaml"
 KERNELS = ("auto", "reference", "cmsis_nn")
@@ -48,11 +57,15 @@ OVERLAP = ("auto", "off")
 ORDER = ("auto", "model")
 MODEL_DATA = ("binary", "array")
 PLANNERS = ("tflm", "static")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SECTION = re.compile(r"[\w.$-]+", re.ASCII)
-_ALIGNMENTS = tuple(1 << bits for bits in range(2, 13))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
+_HINT = "Fix the app file"
+_POSITIVE = Limits(1, 2**31 - 1)
+_AUTO = Alias("auto", None)
+_SYMBOL = Check(re.compile(r"(?:[A-Za-z_]\w*)?", re.ASCII).fullmatch, "the name of a C variable")
+_SECTION = Check(re.compile(r"[\w.$-]*", re.ASCII).fullmatch, "a linker section, as in .dma")
+_ALIGNMENT = Check({1 << bits for bits in range(2, 13)}.__contains__, "a power of two from 4 to 4096")
+_MODELS = Check(bool, "a list of at least one model")
+_TEXT = Check(lambda text: not re.search(r"[\x00-\x1f\x7f-\x9f]", text), "a text without control characters")
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class CustomOperatorConfig:
     name: str
     register: str
     header: str
-    sources: tuple[Path, ...] = ()
+    sources: Annotated[tuple[Path, ...], OneAlone()] = ()
 
 
 @dataclass(frozen=True)
@@ -75,9 +88,9 @@ class PreallocatedConfig:
     """
 
     tensor: str | int
-    symbol: str = ""
-    section: str = ""
-    alignment: int = 16
+    symbol: Annotated[str, _SYMBOL] = ""
+    section: Annotated[str, _SECTION] = ""
+    alignment: Annotated[int, _ALIGNMENT] = 16
 
 
 @dataclass(frozen=True)
@@ -86,13 +99,14 @@ class ModelConfig:
 
     model: Path
     name: str = ""
-    arena: int | None = None
-    plan: str = "packed"
+    arena: Annotated[int | None, _AUTO, _POSITIVE] = None
+    plan: Annotated[str, OneOf(PLANS)] = "packed"
     inputs: Path | None = None
-    runs: int = 1
+    runs: Annotated[int, _POSITIVE] = 1
     custom_operators: tuple[CustomOperatorConfig, ...] = ()
-    overlap: str = "auto"
-    order: str = "auto"
+    # YAML reads off as false.
+    overlap: Annotated[str, Alias(False, "off"), Alias(True, "auto"), OneOf(OVERLAP)] = "auto"
+    order: Annotated[str, OneOf(ORDER)] = "auto"
     preallocated: tuple[PreallocatedConfig, ...] = ()
     plan_file: Path | None = None
 
@@ -104,170 +118,46 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class AppConfig:
-    """An app: paths are absolute. `main_stack_bytes` None: what its kernels need.
+    """An app: paths are absolute. `main_stack_bytes` None: the need of its kernels.
 
     `shared_arena`: all models in one arena, as large as the largest head and all tails.
     """
 
-    models: tuple[ModelConfig, ...]
+    models: Annotated[tuple[Annotated[ModelConfig, Short("model")], ...], _MODELS]
     name: str = ""
-    boards: tuple[str, ...] = DEFAULT_BOARDS
-    kernels: str = "auto"
-    tflm: str = "selected"
-    main_stack_bytes: int | None = None
-    model_data: str = "binary"
+    boards: Annotated[tuple[str, ...], OneAlone()] = DEFAULT_BOARDS
+    kernels: Annotated[str, OneOf(KERNELS)] = "auto"
+    tflm: Annotated[str, OneOf(TFLM)] = "selected"
+    main_stack_bytes: Annotated[int | None, _AUTO, _POSITIVE] = None
+    model_data: Annotated[str, OneOf(MODEL_DATA)] = "binary"
     debug: bool = False
     shared_arena: bool = False
-    planner: str = "tflm"
+    planner: Annotated[str, OneOf(PLANNERS)] = "tflm"
     host_link: bool = False
 
 
 def load_app_file(path: Path) -> AppConfig:
-    """Read an app file. Raises AppError naming the file, the key, and what it takes."""
+    """Read an app file. Raises AppError naming the file, the key, and its accepted values."""
+    rules = Rules(null_is_default=True, text=_TEXT, folder=path.resolve().parent)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read_values(AppConfig, load_yaml(path), rules, name="the app file")
     except FileNotFoundError:
         raise AppError("no such file", where=str(path), hint="Give the app file's path") from None
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as err:  # ValueError: a date or a number is none
-        raise AppError(" ".join(str(err).split()), where=str(path), hint="Mend the app file") from err
-    return _Reader(path).app(raw)
+    except OSError as err:
+        raise AppError(f"cannot be read: {err.strerror or err}", where=str(path), hint=_HINT) from None
+    except ValueError as err:
+        raise AppError(str(err), where=str(path), hint=_HINT) from None
 
 
 def dump_app_file(config: AppConfig, folder: Path) -> bytes:
-    """`config` as the text of an app file that lies in `folder`; defaults are left out."""
-    raw = _plain(replace(config), folder.resolve())
+    """`config` as the text of an app file that lies in `folder`; defaults are left out, but for the boards."""
+    import yaml
+
+    top = folder.resolve()
+    raw = plain_values(config, lambda path: Path(os.path.relpath(path, top)).as_posix(), defaults=("boards",))
     head = (
         "# What this app was generated from. `tflm-zephyr generate --app app.yaml` makes it again;\n"
         "# with --check it tells whether the app is stale. Paths are relative to this file.\n"
     )
     text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
     return (head + text).encode()
-
-
-def _plain(value: object, folder: Path) -> Any:
-    if isinstance(value, Path):
-        return Path(os.path.relpath(value, folder)).as_posix()
-    if isinstance(value, tuple):
-        return [_plain(item, folder) for item in value]
-    if isinstance(value, (AppConfig, ModelConfig, CustomOperatorConfig, PreallocatedConfig)):
-        plain = {}
-        for item in fields(value):
-            got = getattr(value, item.name)
-            if item.default is MISSING or got != item.default or item.name == "boards":
-                plain[item.name] = _plain(got, folder)
-        return plain
-    return value
-
-
-_T = TypeVar("_T", ModelConfig, AppConfig, CustomOperatorConfig, PreallocatedConfig)
-
-
-class _Reader:
-    """Checks the YAML's shape and types, key by key."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._folder = path.resolve().parent
-
-    def app(self, raw: object) -> AppConfig:
-        values = self._mapping(raw, AppConfig, "the app file")
-        models = values.get("models")
-        if not isinstance(models, list) or not models:
-            raise self._error("models", "a list of at least one model")
-        values["models"] = tuple(self._model(item, f"models[{i}]") for i, item in enumerate(models))
-        if "boards" in values:
-            values["boards"] = self._strings(values["boards"], "boards")
-        if values.get("main_stack_bytes") == "auto":
-            del values["main_stack_bytes"]
-        self._check(values, "", {"name": str, "main_stack_bytes": int})
-        self._positive(values, "", ("main_stack_bytes",))
-        for key in ("debug", "shared_arena", "host_link"):
-            if not isinstance(values.get(key, False), bool):
-                raise self._error(key, "true or false")
-        self._choice(values, "", "kernels", KERNELS)
-        self._choice(values, "", "tflm", TFLM)
-        self._choice(values, "", "model_data", MODEL_DATA)
-        self._choice(values, "", "planner", PLANNERS)
-        return AppConfig(**values)
-
-    def _model(self, raw: object, at: str) -> ModelConfig:
-        if isinstance(raw, str):
-            raw = {"model": raw}
-        values = self._mapping(raw, ModelConfig, at)
-        if values.get("arena") == "auto":
-            del values["arena"]
-        texts = dict.fromkeys(("model", "name", "inputs", "plan_file"), str)
-        self._check(values, f"{at}.", {**texts, "arena": int, "runs": int})
-        self._choice(values, f"{at}.", "plan", PLANS)
-        if isinstance(values.get("overlap"), bool):  # what YAML makes of off, and of false
-            values["overlap"] = OVERLAP[not values["overlap"]]
-        self._choice(values, f"{at}.", "overlap", OVERLAP)
-        self._choice(values, f"{at}.", "order", ORDER)
-        self._positive(values, f"{at}.", ("arena", "runs"))
-        for key in ("model", "inputs", "plan_file"):
-            if key in values:
-                values[key] = self._folder / values[key]
-        for key, read in (("custom_operators", self._custom), ("preallocated", self._preallocated)):
-            listed = values.get(key, [])
-            if not isinstance(listed, list):
-                raise self._error(f"{at}.{key}", "a list")
-            values[key] = tuple(read(item, f"{at}.{key}[{i}]") for i, item in enumerate(listed))
-        return ModelConfig(**values)
-
-    def _preallocated(self, raw: object, at: str) -> PreallocatedConfig:
-        values = self._mapping(raw, PreallocatedConfig, at)
-        kind = int if isinstance(values["tensor"], int) else str
-        self._check(values, f"{at}.", {"tensor": kind, "symbol": str, "section": str, "alignment": int})
-        if values.get("symbol") and not _IDENTIFIER.fullmatch(values["symbol"]):
-            raise self._error(f"{at}.symbol", "the name of a C variable")
-        if values.get("section") and not _SECTION.fullmatch(values["section"]):
-            raise self._error(f"{at}.section", "a linker section, as in .dma")
-        if values.get("alignment", 16) not in _ALIGNMENTS:
-            raise self._error(f"{at}.alignment", f"a power of two from {_ALIGNMENTS[0]} to {_ALIGNMENTS[-1]}")
-        return PreallocatedConfig(**values)
-
-    def _custom(self, raw: object, at: str) -> CustomOperatorConfig:
-        values = self._mapping(raw, CustomOperatorConfig, at)
-        self._check(values, f"{at}.", {"name": str, "register": str, "header": str})
-        sources = self._strings(values.pop("sources", []), f"{at}.sources")
-        return CustomOperatorConfig(**values, sources=tuple(self._folder / item for item in sources))
-
-    def _mapping(self, raw: object, kind: type[_T], at: str) -> dict[str, Any]:
-        known = [item.name for item in fields(kind)]
-        if not isinstance(raw, Mapping):
-            raise self._error(at, f"a mapping with the keys {', '.join(known)}")
-        for key in raw:
-            if key not in known:
-                raise self._error(f"{at}: {key!r}", f"one of {', '.join(known)}")
-        for item in fields(kind):
-            if item.default is MISSING and item.name not in raw:
-                raise self._error(at, f"the key {item.name}")
-        return {str(key): value for key, value in raw.items() if value is not None}
-
-    def _check(self, values: Mapping[str, Any], prefix: str, types: Mapping[str, type]) -> None:
-        for key, kind in types.items():
-            if key in values and (not isinstance(values[key], kind) or isinstance(values[key], bool)):
-                raise self._error(f"{prefix}{key}", "a whole number" if kind is int else "a text")
-            if kind is str and key in values and _CONTROL.search(values[key]):
-                raise self._error(f"{prefix}{key}", "a text without control characters")
-
-    def _positive(self, values: Mapping[str, Any], prefix: str, keys: Sequence[str]) -> None:
-        for key in keys:
-            if key in values and not 0 < values[key] < 2**31:
-                raise self._error(f"{prefix}{key}", "a positive number below 2 to the 31")
-
-    def _choice(self, values: Mapping[str, Any], prefix: str, key: str, choices: Sequence[str]) -> None:
-        if key in values and values[key] not in choices:
-            raise self._error(f"{prefix}{key}", " or ".join(choices))
-
-    def _strings(self, value: object, at: str) -> tuple[str, ...]:
-        if isinstance(value, str):
-            return (value,)
-        if not isinstance(value, list) or not all(
-            isinstance(item, str) and not _CONTROL.search(item) for item in value
-        ):
-            raise self._error(at, "a list of texts")
-        return tuple(value)
-
-    def _error(self, at: str, wants: str) -> AppError:
-        return AppError(f"{at} wants {wants}", where=str(self._path), hint="Mend the app file")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generated app on disk: written atomically, only what changed, never over a user's edit.
+"""A generated app on disk: written atomically, only changed files, never over a user's edit.
 
 `.tflm-zephyr.json` beside the files remembers the SHA-256 of each as it was generated: a file that matches
 neither that nor the new content was edited by hand.
@@ -14,16 +14,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import free_name, make_folders, read_if_there, stage, write_atomically
+from tflm_zephyr.plain_values import Check, load_json, read_values
 
 MANIFEST = ".tflm-zephyr.json"
 
 
+def _inside(path: str) -> bool:
+    """Whether `path` stays below the app."""
+    return all(part not in ("", ".", "..") for part in path.split("/"))
+
+
 @dataclass(frozen=True)
 class AppManifest:
-    """What an app was generated for, and its files' SHA-256 by path.
+    """The conditions that an app was generated for, and its files' SHA-256 by path.
 
     `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
     `scales` to its outputs' [scale, zero point], null for an output that is not quantised. `overlap` has the revisions
@@ -36,17 +43,21 @@ class AppManifest:
     zephyr_version: str
     tflm_revision: str
     kernels: str
-    boards: tuple[str, ...]
+    boards: Annotated[tuple[str, ...], Check(bool, "at least one board")]
     models: Mapping[str, str]
-    scales: Mapping[str, list[tuple[float, int] | None]]
-    files: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, tuple[tuple[float, int] | None, ...]]
+    files: Mapping[Annotated[str, Check(_inside, "a path inside the app")], str] = field(default_factory=dict)
     overlap: Mapping[str, str] = field(default_factory=dict)
     cmsis_nn_revision: str = ""
+
+    def __post_init__(self) -> None:
+        if set(self.models) != set(self.scales):
+            raise ValueError("models and scales name different models")
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """What `write` did, or `compare` would: paths below the app, sorted."""
+    """The changes of `write_files`, or those that `compare_files` foresees: paths below the app, sorted."""
 
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -63,31 +74,18 @@ def load_manifest(app: Path) -> AppManifest:
     """The manifest of the app in folder `app`. Raises AppError when it is no generated app."""
     path = app / MANIFEST
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        manifest = AppManifest(**{**raw, "boards": tuple(raw["boards"])})
-        texts = (manifest.generator, manifest.name, manifest.zephyr_version, manifest.kernels)
-        revisions = (manifest.tflm_revision, manifest.cmsis_nn_revision)
-        hashes = (*manifest.models.values(), *manifest.files.values(), *manifest.overlap.values())
-        for text in (*texts, *revisions, *manifest.boards, *hashes):
-            if not isinstance(text, str):
-                raise ValueError(f"{text!r} is no text")
-        for name in manifest.files:
-            if not _inside(name):
-                raise ValueError(f"{name!r} is no path in the app")
-        if not manifest.boards or set(manifest.models) != set(manifest.scales):
-            raise ValueError("boards, models and scales do not fit")
-        return manifest
+        return read_values(AppManifest, load_json(path), name="the manifest")
     except (FileNotFoundError, NotADirectoryError):
         what = "not an app that tflm-zephyr generated"
         if not app.is_dir():
             what = "a file, not an app's folder" if app.exists() else "no such folder"
         raise AppError(what, where=str(app), hint="`tflm-zephyr generate MODEL -o APP` makes one") from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-        raise AppError(f"unreadable ({err})", where=str(path), hint="Generate the app again") from err
+    except (OSError, ValueError) as err:
+        raise AppError(f"unreadable ({err})", where=str(path), hint="Generate the app again") from None
 
 
 def compare_files(app: Path, files: Mapping[str, bytes]) -> FileChange:
-    """What writing `files` into `app` would change."""
+    """The changes that writing `files` into `app` would make."""
     known = _known(app)
     written, unchanged, edited = [], [], []
     for path, data in files.items():
@@ -181,17 +179,12 @@ def compare_one(change: FileChange, path: Path, data: bytes) -> FileChange:
 
 
 def _known(app: Path) -> Mapping[str, str]:
-    """What was generated; nothing where the manifest is damaged or another version's, so that all counts as edited."""
+    """SHA-256 of the generated files by path; empty for a damaged manifest, so that all counts as edited."""
     try:
         files = json.loads((app / MANIFEST).read_text(encoding="utf-8"))["files"]
         return {str(path): str(sha) for path, sha in files.items() if _inside(path)}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-
-
-def _inside(path: str) -> bool:
-    """Whether `path` stays below the app."""
-    return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
 def _sha(data: bytes) -> str:

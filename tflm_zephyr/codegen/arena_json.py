@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tflm-zephyr size` measured of an app, and where it still holds: `arena.json` beside the app.
+"""The sizes that `tflm-zephyr size` measured of an app, and where they still hold: `arena.json` beside the app.
 
 A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
 revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
@@ -12,31 +12,35 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated
 
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.model import align_up
+from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
 
 NAME = "arena.json"
 STACK_MARGIN = 1 / 8
 """Of the most that was ever used of the main stack, beside INTERRUPT_BYTES."""
 INTERRUPT_BYTES = 104
-"""What a Cortex-M with a floating point unit stores on the stack at an interrupt; none may have come at the deepest."""
+"""Bytes that a Cortex-M with an FPU stores on the stack at an interrupt; the deepest point may have seen none."""
 _STACK_STEP = 64
-_STEP = 16  # of arenas
+_BYTES = Limits(0, 2**31 - 1)
+# TFLM's head and an arena that `size` tries are multiples of 16 bytes.
+_STEPS = Check(lambda size: size % 16 == 0, "a multiple of 16")
 _ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimates."
 
 
 @dataclass(frozen=True)
 class MeasurementTarget:
-    """What a size depends on besides the model. `options`: how TFLM is compiled, see options_of.
+    """The conditions of a size besides the model. `options`: how TFLM is compiled, see options_of.
 
     `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
     is the SHA-256 of custom operators' code, "" without; `compiler` also names the C library, and is "" where there is
-    none. What an older file does not tell is "", which does not hold.
+    none. A key that an older file lacks is "", which does not hold.
     """
 
     core: str
@@ -60,10 +64,15 @@ class ArenaMeasurement:
     data_sha256: str
     target: MeasurementTarget
     board: str
-    arena_bytes: int
-    floor_bytes: int
-    head_bytes: int
-    tail_bytes: int
+    arena_bytes: Annotated[int, _BYTES, _STEPS]
+    floor_bytes: Annotated[int, _BYTES]
+    head_bytes: Annotated[int, _BYTES, _STEPS]
+    tail_bytes: Annotated[int, _BYTES]
+
+    def __post_init__(self) -> None:
+        for name in ("floor_bytes", "head_bytes"):
+            if getattr(self, name) > self.arena_bytes:
+                raise ValueError(f"{name} is above the arena's {self.arena_bytes}: {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -73,13 +82,13 @@ class StackMeasurement:
     models: tuple[str, ...]
     target: MeasurementTarget
     board: str
-    used_bytes: int
+    used_bytes: Annotated[int, _BYTES]
 
     @property
     def stack_bytes(self) -> int:
         """With the margins."""
         need = int((self.used_bytes + INTERRUPT_BYTES) * (1 + STACK_MARGIN))
-        return -(-need // _STACK_STEP) * _STACK_STEP
+        return align_up(need, _STACK_STEP)
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Measurements:
 
 
 def data_sha256(model: ModelSpec) -> str:
-    """Of the model as it is compiled in, of its plan, and of which tensors are not in the arena."""
+    """SHA-256 of the model as it is compiled in, of its plan, and of its tensors outside the arena."""
     outside = "".join(f" {item.tensor}" for item in model.preallocated)
     table = "" if model.static_plan is None else repr(model.static_plan.slots)
     return hashlib.sha256(model.data + outside.encode() + table.encode()).hexdigest()
@@ -114,9 +123,9 @@ def options_of(spec: AppSpec) -> str:
 
 
 def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> MeasurementTarget | None:
-    """What the app for `board` is measured as; None where its core, or which kernels it gets, is not known.
+    """The conditions of the app for `board`; None where its core or its kernels are not known.
 
-    kernels: the library, where a build has told it. compiler: see Target.
+    kernels: the library, where a build has reported it. compiler: see MeasurementTarget.
     """
     names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
     if not board.core or len(names) != 1:
@@ -136,8 +145,8 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = ""
 def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = "") -> tuple[AppSpec, tuple[str, ...]]:
     """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
 
-    With several boards the largest of theirs. stack: whether the main stack is to be what was measured, too. compiler:
-    what compiles here; where nothing is known to, what was measured holds whatever the compiler was.
+    With several boards the largest of theirs. stack: whether the main stack is to be the measured one, too. compiler:
+    the compiler here; with "" a measurement is accepted for any compiler.
     """
     if not found.arenas:
         return spec, ()
@@ -205,50 +214,16 @@ def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sh
 
 
 def load_measurements(app: Path) -> Measurements:
-    """What was measured of the app in folder `app`; nothing where nothing was. Raises AppError."""
+    """The measurements of the app in folder `app`; empty where there are none. Raises AppError."""
     path = app / NAME
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return Measurements(
-            tuple(_read(ArenaMeasurement, item) for item in raw["arenas"]),
-            tuple(_read(StackMeasurement, {**item, "models": tuple(item["models"])}) for item in raw["stacks"]),
-        )
+        return read_values(Measurements, load_json(path), Rules(ignored=("about",)))
     except (FileNotFoundError, NotADirectoryError):
         return Measurements()
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from err
+    except (OSError, ValueError) as err:
+        raise AppError(f"unreadable ({err})", where=str(path), hint="Delete it, and run `tflm-zephyr size`") from None
 
 
 def dump_measurements(found: Measurements) -> bytes:
     """The text of arena.json."""
-    raw = {"about": _ABOUT, "arenas": [asdict(a) for a in found.arenas], "stacks": [asdict(s) for s in found.stacks]}
-    return (json.dumps(raw, indent=1) + "\n").encode()
-
-
-def _check_sizes(one: ArenaMeasurement) -> None:
-    """ValueError for sizes that no measurement gives: TFLM's head and an arena that is tried are multiples of 16."""
-    for name in ("arena_bytes", "head_bytes"):
-        if getattr(one, name) % _STEP:
-            raise ValueError(f"{name} is no multiple of {_STEP}: {getattr(one, name)}")
-    for name in ("floor_bytes", "head_bytes"):
-        if getattr(one, name) > one.arena_bytes:
-            raise ValueError(f"{name} is above the arena's {one.arena_bytes}: {getattr(one, name)}")
-
-
-_T = TypeVar("_T", ArenaMeasurement, StackMeasurement, MeasurementTarget)
-
-
-def _read(kind: type[_T], raw: dict[str, Any]) -> _T:
-    values = {**raw}
-    if "target" in raw:
-        values["target"] = _read(MeasurementTarget, raw["target"])
-    made = kind(**values)
-    for item in fields(kind):
-        value = getattr(made, item.name)
-        if str(item.type) == "int" and (type(value) is not int or not 0 <= value < 2**31):
-            raise ValueError(f"{item.name} is no size: {value!r}")
-        if str(item.type) == "str" and not isinstance(value, str):
-            raise ValueError(f"{item.name} is no text: {value!r}")
-    if isinstance(made, ArenaMeasurement):
-        _check_sizes(made)
-    return made
+    return (json.dumps({"about": _ABOUT, **plain_values(found)}, indent=1) + "\n").encode()

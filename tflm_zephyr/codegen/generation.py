@@ -191,7 +191,7 @@ def generate(
         boards=tuple(board.name for board in boards),
         models={model.ident: model.sha256 for model in models},
         scales={
-            model.ident: [None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs]
+            model.ident: tuple(None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs)
             for model in models
         },
         cmsis_nn_revision=cmsis_nn_revision,

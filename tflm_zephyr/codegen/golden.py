@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import as_generated
@@ -21,15 +20,16 @@ from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.model import Model
+from tflm_zephyr.plain_values import load_json, plain_values, read_values
 from tflm_zephyr.tensors import load_dataset, quantise
 
 # TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.
-_ADVICE = "the app's TFLM, of another revision, may refuse it too: see what its self-test in QEMU or on a board says"
+_ADVICE = "the app's TFLM, of another revision, may refuse it too: run its self-test in QEMU or on a board"
 
 
 @dataclass(frozen=True)
 class GoldenRuns:
-    """Runs with their outputs (none when no reference runs the model), what made them, and remarks.
+    """Runs with their outputs (none when no reference runs the model), the engines that made them, and remarks.
 
     `inputs` says where the inputs are from, `outputs` which engines gave the outputs, `engines` which ones of
     which version ran the model at all. `warning` says that TFLM on the host did not.
@@ -44,8 +44,19 @@ class GoldenRuns:
 
     @property
     def source(self) -> str:
-        """What generated files say of the runs; empty without any."""
+        """The runs' origin for generated files; empty without runs."""
         return f"{self.outputs}; {self.inputs}" if self.runs else ""
+
+
+@dataclass(frozen=True)
+class _GoldenFile:
+    """The file's keys: `inputs` and `outputs` say where the runs' are from; see GoldenRuns."""
+
+    sha256: str
+    inputs: str
+    outputs: str
+    engines: Mapping[str, str]
+    runs: tuple[GoldenSpec, ...]
 
 
 def path_of(ident: str) -> str:
@@ -94,34 +105,21 @@ def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:
 
 def dump_golden(golden: GoldenRuns, sha256: str) -> bytes:
     """The text of the file that keeps the golden runs of the model whose SHA-256 in hex is given."""
-    raw = {
-        "sha256": sha256,
-        "inputs": golden.inputs,
-        "outputs": golden.outputs,
-        "engines": dict(sorted(golden.engines.items())),
-        "runs": [
-            {"inputs": [data.hex() for data in run.inputs], "outputs": [data.hex() for data in run.outputs]}
-            for run in golden.runs
-        ],
-    }
-    return (json.dumps(raw, indent=1, ensure_ascii=False) + "\n").encode()
+    engines = dict(sorted(golden.engines.items()))
+    kept = _GoldenFile(sha256, golden.inputs, golden.outputs, engines, golden.runs)
+    return (json.dumps(plain_values(kept), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _kept(app: Path, path: str, model: Model) -> GoldenRuns | None:
     if not as_generated(app, path):
-        return None  # absent, or edited: what it says is not what a reference gave
+        return None  # absent, or edited: its outputs are not a reference's
     try:
-        raw: dict[str, Any] = json.loads((app / path).read_text(encoding="utf-8"))
-        runs = tuple(
-            GoldenSpec(tuple(map(bytes.fromhex, run["inputs"])), tuple(map(bytes.fromhex, run["outputs"])))
-            for run in raw["runs"]
-        )
-        kept = GoldenRuns(runs, str(raw["inputs"]), str(raw["outputs"]), dict(raw["engines"]))
-    except (OSError, ValueError, TypeError, KeyError):
+        kept = read_values(_GoldenFile, load_json(app / path))
+    except (OSError, ValueError):
         return None  # damaged: made anew
-    if raw.get("sha256") != model.sha256 or not runs or not all(_fits(run, model) for run in runs):
+    if kept.sha256 != model.sha256 or not kept.runs or not all(_fits(run, model) for run in kept.runs):
         return None
-    return kept
+    return GoldenRuns(kept.runs, kept.inputs, kept.outputs, kept.engines)
 
 
 def _fits(run: GoldenSpec, model: Model) -> bool:

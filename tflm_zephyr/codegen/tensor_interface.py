@@ -7,13 +7,9 @@ from math import prod
 
 from tflm_zephyr.codegen.app_spec import TensorSpec
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.model import Model, Tensor
+from tflm_zephyr.model import Model, Tensor, TensorType
 
-_TFLITE_TYPES = {
-    "float32": "kTfLiteFloat32", "int8": "kTfLiteInt8", "uint8": "kTfLiteUInt8", "int16": "kTfLiteInt16",
-    "uint16": "kTfLiteUInt16", "int32": "kTfLiteInt32", "uint32": "kTfLiteUInt32", "int64": "kTfLiteInt64",
-    "uint64": "kTfLiteUInt64", "bool": "kTfLiteBool", "float64": "kTfLiteFloat64",
-}  # fmt: skip
+_PASSED = frozenset(kind for kind in TensorType if kind.struct_code and kind.value not in ("float16", "int4"))
 
 
 def check_interface(model: Model) -> None:
@@ -21,7 +17,7 @@ def check_interface(model: Model) -> None:
     if not model.main.outputs:
         raise ModelError("it has no outputs", where=model.where, hint="Export the model again")
     for tensor in (model.main.tensors[index] for index in (*model.main.inputs, *model.main.outputs)):
-        if tensor.type.value not in _TFLITE_TYPES:
+        if tensor.type not in _PASSED:
             raise ModelError(
                 f"input or output {tensor.label} is of type {tensor.type.value}, which the generated interface "
                 "cannot pass",
@@ -41,7 +37,7 @@ def tensor_spec(tensor: Tensor) -> TensorSpec:
         name=tensor.name,
         type=tensor.type.value,
         c_type=tensor.type.c_type,
-        tflite_type=_TFLITE_TYPES[tensor.type.value],
+        tflite_type=tensor.type.tflite_name,
         shape=tensor.shape,
         elements=prod(tensor.shape),
         bytes=tensor.size_bytes,

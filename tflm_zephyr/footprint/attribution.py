@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which part of an app an object file or a symbol belongs to. Pure.
+"""The part of an app that an object file or a symbol belongs to. Pure.
 
 Zephyr's build names its libraries after their folders (zephyr_library() in its cmake/modules/extensions.cmake);
-compilers' libraries go by their names. A kernel's file is told by the Register_<OPERATOR>() function in it, so
+compilers' libraries go by their names. A kernel's file is recognised by the Register_<OPERATOR>() function in it, so
 that the names are those of the TFLM that was linked.
 """
 
@@ -51,8 +51,8 @@ _LENGTH = re.compile(r"L?(\d+)")
 _STACK = re.compile(r"(?:^|_)stacks?$")
 _TFLM_SPACES = frozenset({"tflite", "tflm_signal", "flatbuffers", "flexbuffers", "gemmlowp", "ruy", "kissfft"})
 
-# The names that CMSIS-NN's functions start with (its Include/arm_nnfunctions.h), and whose work they do; then who else
-# calls them. Where several of those are in an app it is the first one's.
+# The names that CMSIS-NN's functions start with (its Include/arm_nnfunctions.h), with the operator that they
+# compute, then the other operators that call them. The first one that is in the app owns the function.
 _CMSIS_NN = (
     ("arm_depthwise_", "DEPTHWISE_CONV_2D"),
     ("arm_convolve_", "CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"),
@@ -83,7 +83,7 @@ _CMSIS_NN_SHARED = re.compile(r"arm_(nn_|nntables|relu|s8_to_s16|q7_to_q15)")
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose bytes: a part of ORDER, and what of it: operators, an object file, a symbol."""
+    """The owner of bytes: a part of ORDER, and its detail: operators, an object file, a symbol."""
 
     part: str
     detail: str = ""
@@ -134,11 +134,11 @@ def stem(member: str) -> str:
 
 
 @dataclass(frozen=True)
-class Files:
-    """What is known of the object files beside their names.
+class ObjectFiles:
+    """Facts about the object files beside their names.
 
     `operators`: by stem of a TFLM file, the operators that it registers. `folders`: by stem, the source folders
-    of the files so called, where the build tells. `app`: stems of the app's own files.
+    of the files so called, where the build lists them. `app`: stems of the app's own files.
     """
 
     operators: Mapping[str, tuple[str, ...]]
@@ -150,7 +150,7 @@ class Files:
         return frozenset(operator for operators in self.operators.values() for operator in operators)
 
     def owner(self, archive: str, member: str) -> Owner:
-        """Whose `member` of `archive` is, or the object file `member` itself."""
+        """The owner of `member` of `archive`, or of the object file `member` by itself."""
         library = archive.rpartition("/")[2]
         if member == LINKER or member == "linker stubs":
             return Owner(OTHER, member)
@@ -204,7 +204,7 @@ class Files:
 
 
 def cmsis_nn(name: str, registered: Collection[str] = ()) -> Owner | None:
-    """Whose CMSIS-NN's function or file `name` is; None when it is not CMSIS-NN's.
+    """The owner of CMSIS-NN's function or file `name`; None when it is not CMSIS-NN's.
 
     registered: the operators that are in the app, as far as known.
     """
@@ -226,7 +226,7 @@ def registered(symbols: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]
 
 
 def by_name(symbol: str) -> Owner:
-    """Whose a symbol is when nothing but its name is known. What its name does not tell is UNATTRIBUTED."""
+    """The owner of a symbol by its name alone; UNATTRIBUTED where the name does not show it."""
     names = path_in_space(symbol)
     if names[0] in _TFLM_SPACES:
         return Owner(TFLM_ALL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose each byte of an ELF file's sections is: by the linker's map, or by symbols alone. Pure."""
+"""The owner of each byte of an ELF file's sections: by the linker's map, or by symbols alone. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USERS = frozenset({attribution.APP, attribution.OTHER, attribution.UNATTRIBUTED
 
 
 class Span(NamedTuple):
-    """Addresses from `start` up to `end` and whose they are."""
+    """Addresses from `start` up to `end` and their owner."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ def byte_owners(
     """Each section's addresses from the first to the last, in order and without gap, by owner.
 
     Models are known by their bytes, arenas and stacks by their names, whichever object file they are in.
-    `folders`: see parts.Files.
+    `folders`: see attribution.ObjectFiles.
     """
     symbols = sorted(image.symbols, key=lambda symbol: symbol.address)
     addresses = [symbol.address for symbol in symbols]
@@ -41,7 +41,7 @@ def byte_owners(
     for section in image.sections:
         inside = symbols[bisect_left(addresses, section.address) : bisect_left(addresses, section.end)]
         spans = by_file[section] if link_map is not None else _by_symbol(section, inside)
-        special = _models(section, inside, spans) if section.data else _rooms(section, inside, spans)
+        special = _models(section, inside, spans) if section.data else _arenas_and_stacks(section, inside, spans)
         cut = [part for span in spans for part in _without(span, special)]
         unknown = Owner(attribution.UNATTRIBUTED, f"in section {section.name}")
         found[section] = list(filled([*cut, *special], section.address, section.end, unknown))
@@ -49,7 +49,7 @@ def byte_owners(
 
 
 def filled(spans: Iterable[Span], start: int, end: int, gaps: Owner | None) -> Iterator[Span]:
-    """`spans` by address from `start` to `end`, each byte the first's that has it; what none has is `gaps`'."""
+    """`spans` by address from `start` to `end`, each byte in one span, the first; other bytes go to `gaps`."""
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         first, last = max(span.start, start), min(span.end, end)
         if first >= last:
@@ -63,7 +63,7 @@ def filled(spans: Iterable[Span], start: int, end: int, gaps: Owner | None) -> I
 
 
 def _without(span: Span, taken: Sequence[Span]) -> Iterator[Span]:
-    """What of `span` is in none of `taken`, which are in order."""
+    """The pieces of `span` outside `taken`, which is in order."""
     start = span.start
     first = bisect_right(taken, span.start, key=lambda other: other.end)
     for other in taken[first:]:
@@ -88,11 +88,11 @@ def _by_file(image: ElfImage, link_map: LinkMap, folders: Mapping[str, frozenset
         if place >= 0 and attribution.registered_operator(symbol.name) is not None:
             registers.append((pieces[place].member, symbol.name))
     app = frozenset(attribution.stem(piece.member) for piece in pieces if piece.archive.startswith("app/"))
-    files = attribution.Files(attribution.registered(registers), folders, app)
+    files = attribution.ObjectFiles(attribution.registered(registers), folders, app)
     return {section: _owned(output, files) if output else [] for section, output in mine.items()}
 
 
-def _owned(output: OutputSection, files: attribution.Files) -> list[Span]:
+def _owned(output: OutputSection, files: attribution.ObjectFiles) -> list[Span]:
     # Strings that the linker found elsewhere take no room: their piece keeps its old size in the map, and the
     # next one has the same address. So a piece ends where the next one starts.
     pieces = sorted(output.pieces, key=lambda piece: piece.address)
@@ -146,7 +146,7 @@ def _is_model(section: Section, address: int) -> bool:
     return 8 <= root < section.end - address
 
 
-def _rooms(section: Section, symbols: Sequence[Symbol], spans: Sequence[Span]) -> list[Span]:
+def _arenas_and_stacks(section: Section, symbols: Sequence[Symbol], spans: Sequence[Span]) -> list[Span]:
     """Arenas and stacks in a section of zeros or of nothing."""
     starts = [span.start for span in spans]
     found = []

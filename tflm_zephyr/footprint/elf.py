@@ -50,7 +50,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class ElfImage:
-    """What an ELF file puts into memory. `values`: the value of every named symbol."""
+    """An ELF file's memory image. `values`: the value of every named symbol."""
 
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
@@ -58,7 +58,7 @@ class ElfImage:
 
 
 def load_elf(path: Path) -> ElfImage:
-    """Read a linked ELF file. Raises BuildError when it is none, or is damaged."""
+    """Read a linked ELF file. Raises BuildError when it is not one, or is damaged."""
     try:
         data = path.read_bytes()
     except OSError as err:
@@ -76,7 +76,7 @@ def read_elf(data: bytes, *, where: str) -> ElfImage:
         return _read(data)
     except BuildError:
         raise
-    except Exception as err:  # what pyelftools raises for damaged files is of many types
+    except Exception as err:  # pyelftools raises many types for damaged files
         raise BuildError(
             f"is a damaged ELF file ({err or type(err).__name__})", where=where, hint="Build again"
         ) from err
@@ -127,7 +127,7 @@ def _symbols(elf: Any) -> list[Symbol]:
     if table is None:
         return []
     if table["sh_type"] != "SHT_SYMTAB" or table["sh_entsize"] not in _SYMBOL_BYTES:
-        raise ValueError("its symbol table is none")
+        raise ValueError("its symbol table is damaged")
     thumb = elf["e_machine"] == "EM_ARM"
     found = []
     for symbol in table.iter_symbols():

@@ -18,6 +18,7 @@ from tflm_zephyr.codegen import AppSpec, ModelConfig, ModelSpec
 from tflm_zephyr.footprint.board_sizes import BoardBase
 from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
 from tflm_zephyr.kernels import FPU, RESOLVER_ENTRY_BYTES, KernelNeed
+from tflm_zephyr.model import align_up
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
 MODEL_ALIGNMENT = ARENA_ALIGNMENT = 16
@@ -200,7 +201,7 @@ def _model(spec: AppSpec, model: ModelSpec, runs: int) -> list[Part]:
         offset_bytes = 2 if spec.slot_type == "uint16_t" else 4
         parts.append(Part(f"plan of {model.ident}", 2 * offset_bytes * len(model.static_plan.slots), 0))
     if model.preallocated:
-        held = sum(item.bytes + -item.bytes % item.alignment for item in model.preallocated)
+        held = sum(align_up(item.bytes, item.alignment) for item in model.preallocated)
         parts.append(Part(f"buffers of {model.ident}", 0, held))
     if spec.shared_arena is None:
         parts.append(Part(f"arena of {model.ident}", 0, model.arena.bytes))

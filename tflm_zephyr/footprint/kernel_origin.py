@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose kernels a built app has: per operator, CMSIS-NN's, or reference code and why.
+"""The kernels in a built app: per operator CMSIS-NN's, or reference code and the reason.
 
-Read from what was linked, not from what was asked for: the models are found in the ELF file by their bytes, the kernel
-of each operator by its Register_<OPERATOR>() and the folder of the source that it is in, CMSIS-NN's functions by
+Read from the linked ELF file, not from the build's options: the models are found by their bytes, the kernel of
+each operator by its Register_<OPERATOR>() and the folder of the source that it is in, CMSIS-NN's functions by
 their symbols. Which tensors a kernel hands to reference code: kernels.variants.
 """
 
@@ -87,7 +87,7 @@ def found_kernels(
     asked: str | None = None,
     why_not: str = "",
 ) -> LinkedKernels:
-    """The kernels in `image`. `folders`: see parts.Files; `asked` None: by CMSIS-NN's functions in the image."""
+    """The kernels in `image`. `folders`: see attribution.ObjectFiles; `asked` None: by its CMSIS-NN functions."""
     functions = {owner.detail for symbol in image.symbols if (owner := attribution.cmsis_nn(symbol.name)) is not None}
     asked = asked or (CMSIS_NN if functions else REFERENCE)
     libraries = _libraries(image, link_map, folders)
@@ -124,7 +124,7 @@ def _why(key: str, use: OperatorUse, library: str, functions: set[str]) -> str:
 
 
 def _libraries(image: ElfImage, link_map: LinkMap | None, folders: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """By operator, the library of the kernel that registers it; none where no map or no list of sources tells."""
+    """By operator, the library of the kernel that registers it; none without a map or a list of sources."""
     if link_map is None or not folders:
         return {}
     pieces = sorted(

@@ -2,7 +2,7 @@
 """Reads a GNU linker's map file: memory regions, and which object file each byte of the image is from. Pure.
 
 The format is that of GNU ld's `lang_map` (binutils 2.40, ld/ldlang.c): an output section starts in column 0,
-what it is made of stands behind one space, names longer than 15 characters have their numbers on the next line.
+its input sections stand behind one space, names longer than 15 characters have their numbers on the next line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tflm_zephyr.errors import BuildError
 
 FILL = "*fill*"
-LINKER = "linker script"  # the file of what the script itself puts there: LONG(0x...) and the like
+LINKER = "linker script"  # stands for a file: data of the script itself, LONG(0x...) and the like
 
 _REGION = re.compile(r"^(\S+) +0x([0-9a-f]{1,16}) +0x([0-9a-f]{1,16})(?: .*)?$")
 _NUMBERS = re.compile(r"(?:(?<! ) +|^ +)0x([0-9a-f]{1,16}) +0x([0-9a-f]{1,16})(?: (.*))?$")
@@ -65,7 +65,7 @@ class LinkMap:
 
 
 def parse_map(text: str, *, where: str) -> LinkMap:
-    """Read a map. Raises BuildError when it is none of GNU ld's, or is cut short."""
+    """Read a map. Raises BuildError when it is not GNU ld's, or is cut short."""
     lines = text.splitlines()
     try:
         start = lines.index("Memory Configuration")

@@ -2,7 +2,7 @@
 """Flash and RAM of a built app by part, exact to the byte.
 
 Every byte of a memory region has one owner. An initialised variable takes room in RAM, and in flash for the value
-that it starts with. What the linker counts as used of a region reaches from the region's origin to the end of its
+that it starts with. The used bytes of a region, as the linker counts them, reach from its origin to the end of its
 last section, alignment between sections included (GNU ld, `lang_print_memory_usage`), so the rows' sum is that.
 """
 
@@ -27,9 +27,9 @@ _ALIGNMENT = 4096  # bytes: no empty section is aligned to more
 
 @dataclass(frozen=True)
 class RegionUse:
-    """A memory region. `linker_bytes` is what the linker's own table says is used; None when it is not at hand.
+    """A memory region. `linker_bytes`: the used bytes in the linker's own table; None without that table.
 
-    `size_bytes` is None where neither a map nor the linker's table tells it.
+    `size_bytes` is None where neither a map nor the linker's table has it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class RegionUse:
 
 @dataclass(frozen=True)
 class Row:
-    """Bytes by region of what `detail` names in `part` (one of parts.ORDER)."""
+    """Bytes by region of one `part` (of attribution.ORDER) and `detail` (operators, an object file, a symbol)."""
 
     part: str
     detail: str
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Rows in the order of parts.ORDER, the largest first in each. `source` is BY_MAP or BY_SYMBOLS."""
+    """Rows in the order of attribution.ORDER, the largest first in each. `source` is BY_MAP or BY_SYMBOLS."""
 
     elf: Path
     source: str
@@ -117,29 +117,30 @@ def measure_footprint(
     folders: Mapping[str, frozenset[str]] | None = None,
     where: str = "",
 ) -> Footprint:
-    """The footprint of `image`. `table` is the linker's, `folders` the sources' by stem (parts.Files).
+    """The footprint of `image`. `table` is the linker's, `folders` the sources' by stem (see attribution.ObjectFiles).
 
     Raises BuildError when there is no memory region that it could be in.
     """
     regions = _regions(image, link_map)
     if not regions:
-        raise BuildError("tells no memory regions", where=where, hint="It must be an image that Zephyr linked")
+        raise BuildError("has no memory regions", where=where, hint="It must be an image that Zephyr linked")
     spans, used, notes = _placed(image, regions, byte_owners(image, link_map, folders or {}))
     linked = {row.name: row.used_bytes for row in table}
     sizes = {row.name: row.size_bytes for row in table}
     sums: dict[tuple[str, str], dict[str, int]] = {}
     uses = []
     for region in regions:
-        end, told = region.origin + used[region.name], linked.get(region.name)
-        if told is not None and 0 < told - used[region.name] < _ALIGNMENT:  # behind the last section, in none
-            end = region.origin + told
+        end, linker_bytes = region.origin + used[region.name], linked.get(region.name)
+        # The linker counts the alignment of an empty section behind the last one, too.
+        if linker_bytes is not None and 0 < linker_bytes - used[region.name] < _ALIGNMENT:
+            end = region.origin + linker_bytes
         for start, stop, owner in filled(spans[region.name], region.origin, end, Owner(attribution.PADDING)):
             into = sums.setdefault((owner.part, owner.detail), {})
             into[region.name] = into.get(region.name, 0) + stop - start
         size = region.length if link_map is not None else sizes.get(region.name)
-        uses.append(RegionUse(region.name, end - region.origin, size, told))
-        if told is not None and told != end - region.origin:
-            notes.append(f"The linker's table says {told} for {region.name}.")
+        uses.append(RegionUse(region.name, end - region.origin, size, linker_bytes))
+        if linker_bytes is not None and linker_bytes != end - region.origin:
+            notes.append(f"The linker's table says {linker_bytes} for {region.name}.")
     rows = [Row(part, detail, sizes) for (part, detail), sizes in sums.items()]
     rows.sort(key=lambda row: (attribution.ORDER.index(row.part), -sum(row.bytes.values()), row.detail))
     source = BY_MAP if link_map is not None else BY_SYMBOLS
@@ -171,7 +172,7 @@ def _regions(image: ElfImage, link_map: LinkMap | None) -> tuple[Region, ...]:
 def _placed(
     image: ElfImage, regions: Sequence[Region], spans: Mapping[Section, Sequence[Span]]
 ) -> tuple[dict[str, list[Span]], dict[str, int], list[str]]:
-    """By region: the spans in it, sorted, and the bytes used; what lies outside every region as notes."""
+    """By region: the spans in it, sorted, and the bytes used; notes on sections outside every region."""
     placed: dict[str, list[Span]] = {region.name: [] for region in regions}
     used = {region.name: 0 for region in regions}
     notes = []
@@ -210,7 +211,7 @@ def _text(path: Path) -> str:
 def source_folders(folder: Path) -> dict[str, frozenset[str]]:
     """By stem, the folders of the sources that CMake compiles; none where its list is not there or damaged.
 
-    Folders are cut to what is below the first `tensorflow` or `signal`: TFLM's own.
+    Folders begin at the first `tensorflow` or `signal`: TFLM's own.
     """
     try:
         files = [str(entry["file"]) for entry in json.loads(_text(folder / "compile_commands.json"))]

@@ -8,7 +8,7 @@ DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run),
 `inputs.bin` (the inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written
 there: `outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph),
 and `result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
-line MARK_MEMORY is the engine's own; what follows is the allocation record, which there is none of with `tensors`.
+line MARK_MEMORY is the engine's own; the allocation record follows, except with `tensors`.
 """
 
 from __future__ import annotations

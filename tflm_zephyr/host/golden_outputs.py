@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden inputs and outputs of a model: what a device must give, byte for byte, and where that comes from."""
+"""Golden inputs and outputs of a model: the bytes that a device must give, and the engine that gave them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from math import prod
 
 from tflm_zephyr.errors import ModelError, ToolError
 from tflm_zephyr.host.run import NAMES, PACKAGES, HostRun, available, run_many
-from tflm_zephyr.model import Model, Tensor, normalised_for_litert
+from tflm_zephyr.model import Model, Tensor, TensorType, normalised_for_litert
 
 SPARE_SEEDS = 15
-_FLOATS = {"float16": "e", "float32": "f", "float64": "d"}
-_WHOLE_RANGE = {"int8": 1, "uint8": 1, "int16": 2, "uint16": 2}
-_SMALL = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q"}
 # Operators that take an integer input as a position in another tensor, which must then lie inside it.
 _INDEXING = frozenset({"GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "SLICE", "STRIDED_SLICE"})
 
@@ -33,11 +30,11 @@ class Golden:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Golden runs, none when no engine runs the model, and what there is to say about them.
+    """Golden runs, none when no engine runs the model, with notes.
 
     `source` names the engine that gave the bytes and its version, or both and how many runs' each gave.
-    `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and what was done
-    to the model in memory; `refusal` is what TFLM said when it is installed and did not run the model.
+    `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and changes
+    to the model in memory; `refusal` is TFLM's message when it is installed and did not run the model.
     """
 
     golden: tuple[Golden, ...]
@@ -59,25 +56,26 @@ def seeded_inputs(model: Model, seed: int = 0) -> tuple[bytes, ...]:
 
 
 def _random_bytes(model: Model, tensor: Tensor, rng: random.Random) -> bytes:
-    kind, count = tensor.type.value, prod(tensor.shape)
-    if kind in _WHOLE_RANGE:
-        return rng.randbytes(count * _WHOLE_RANGE[kind])
-    if kind == "bool":
+    kind, count = tensor.type, prod(tensor.shape)
+    code = kind.struct_code or " "
+    if kind is TensorType.BOOL:
         return bytes(rng.getrandbits(1) for _ in range(count))
-    if kind == "int4":
+    if kind is TensorType.INT4:
         return struct.pack(f"{count}b", *(rng.randint(-8, 7) for _ in range(count)))
-    if kind in _FLOATS:
-        return struct.pack(f"<{count}{_FLOATS[kind]}", *(rng.uniform(-1.0, 1.0) for _ in range(count)))
-    if kind in _SMALL:
+    if code in "bBhH":
+        return rng.randbytes(count * kind.size_bytes)
+    if code in "efd":
+        return struct.pack(f"<{count}{code}", *(rng.uniform(-1.0, 1.0) for _ in range(count)))
+    if code in "iIqQ":
         limit = _position_limit(model, tensor)
         low, high = (-127, 127) if limit is None else (0, limit - 1)
-        if kind.startswith("u"):
+        if code.isupper():
             low = max(low, 0)
         values = (rng.randint(low, high) for _ in range(count))
         whole = values if limit is not None else (value or 1 for value in values)
-        return struct.pack(f"<{count}{_SMALL[kind]}", *whole)
+        return struct.pack(f"<{count}{code}", *whole)
     raise ModelError(
-        f"input tensor {tensor.index} ({tensor.name}) is of type {kind}, for which no input can be made",
+        f"input tensor {tensor.index} ({tensor.name}) is of type {kind.value}, for which no input can be made",
         hint="Give the input's bytes",
     )
 
@@ -114,7 +112,7 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
     which both give the same bytes, SPARE_SEEDS more being tried where the first ones do not. Where too few are, and
     for given inputs, TFLM's bytes are the golden ones of each run on which they differ, and a note says how far
     LiteRT's are off. An engine that is not installed, refuses the model (LiteRT: custom operators) or crashes
-    is named in the notes, as is what was changed in the copy that LiteRT got. Raises ModelError only when the
+    is named in the notes, as are the changes in the copy that LiteRT got. Raises ModelError only when the
     inputs do not suit the model.
     """
     if inputs is not None:
@@ -135,7 +133,7 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
 
 @dataclass(frozen=True)
 class _Tried:
-    """One engine's runs, or None; what there is to say about them; why an installed engine has none."""
+    """One engine's runs, or None; notes on them; the reason why an installed engine has none."""
 
     run: HostRun | None
     notes: tuple[str, ...]

@@ -41,17 +41,17 @@ class TailSection:
 
 
 def recorded_sections(text: str) -> tuple[TailSection, ...]:
-    """What RecordingMicroAllocator::PrintAllocations() printed, in its order."""
+    """The sections that RecordingMicroAllocator::PrintAllocations() printed, in its order."""
     return tuple(TailSection(n, int(u), int(r), int(c)) for n, u, r, c in _SECTION.findall(text))
 
 
 @dataclass(frozen=True)
 class HostRun:
-    """What one child did. `runs` holds each run's outputs, raw bytes in the tensors' own types.
+    """The outcome of one child process. `runs` holds each run's outputs, raw bytes in the tensors' own types.
 
     `tensors` holds, run by run, the other tensors that were asked for, as each run left them.
     The memory figures are TFLM's own record on this machine: the head is that of a device with the reference
-    kernels, the tail is larger than a 32-bit device's, whose structs are smaller. All 0 for LiteRT.
+    kernels, the tail is larger than on a 32-bit device, where structs are smaller. All 0 for LiteRT.
     """
 
     engine: str
@@ -101,7 +101,7 @@ def _with_safe_plan(data: bytes) -> bytes:
         given_plan(model, kernels.host())
     except PlanError:
         return without_offline_plan(model)
-    except ModelError:  # which the engine tells in its own words
+    except ModelError:  # the engine reports it in its own words
         return data
     return data
 

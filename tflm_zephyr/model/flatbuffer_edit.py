@@ -12,7 +12,7 @@ from tflm_zephyr.model import schema
 from tflm_zephyr.model.flatbuffer import Reader, Table
 
 ALIGNMENT = 16
-"""What the schema asks of a buffer's data, and TFLM of the tensors that it reads in place."""
+"""Bytes: the schema's alignment of a buffer's data, which TFLM needs for tensors that it reads in place."""
 
 
 class Writer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which memory a model needs and when, and which operators: what TFLM's memory planner is told.
+"""Tensor lifetimes, scratch buffers and operators of a model, as TFLM hands them to its memory planner.
 
 The rules are those of AllocationInfoBuilder (tensorflow/lite/micro/micro_allocation_info.cc, revision
 8d404de7). Time is counted in its allocation scopes: 0 holds the inputs, and each operator and each entry into
@@ -56,7 +56,7 @@ class PlannedScratch:
 
 @dataclass(frozen=True)
 class Graph:
-    """What TFLM gives its planner, in its order: `tensors` (no constants, variables, empty ones), `scratch`.
+    """The input of TFLM's planner, in its order: `tensors` (no constants, variables, empty ones), `scratch`.
 
     `variables` live for the whole run, in the tail unless planned offline. `operator_order` is every
     (subgraph, operator) by first execution, those of subgraphs that are never called last; `operators` are
@@ -108,7 +108,7 @@ def analyse(
 
     The options are those of TFLite's ArenaPlanner: keep the main inputs, or for debugging every tensor, to
     the end of the run. `preallocated` are tensors of the main subgraph that have memory already, so that TFLM plans
-    none for them. ModelError for what TFLM's planner would not survive: recursion, types without a size,
+    none for them. ModelError for models that crash TFLM's planner: recursion, types without a size,
     intermediate tensors with data, and scratch buffers of operators that are never called.
     """
     walk = _Walk(model, scratch)
@@ -161,7 +161,7 @@ def _size(model: Model, subgraph: Subgraph, tensor: int) -> int:
 
 
 class _Walk:
-    """MarkAllocationLifetimes(): the walk through all subgraphs, and what it has marked."""
+    """MarkAllocationLifetimes(): the walk through all subgraphs, and its marks."""
 
     def __init__(self, model: Model, scratch: Scratch) -> None:
         self.model = model

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A .tflite file as frozen dataclasses: parse_model(bytes) and load_model(path).
 
-What is accepted is what TFLM takes (its rules are those of tensorflow/lite/micro at revision 8d404de7); a
+The reader accepts the models that TFLM accepts (its rules are those of tensorflow/lite/micro at revision 8d404de7); a
 malformed file, or one that TFLM would read beyond its bounds, ends in a ModelError that names the place.
 """
 
@@ -23,7 +23,7 @@ _FOREIGN = (
     (b"\x89HDF", "a Keras HDF5 model"),
     (b"\x08", "perhaps a TensorFlow or ONNX protocol buffer"),
 )
-# What calls subgraphs: the options table and its fields in the order in which TFLM plans them
+# Operators that call subgraphs: the options table and its fields in the order in which TFLM plans them
 # (MarkSubgraphLifetimesIfNecessary in micro_allocation_info.cc).
 _CALLERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "IF": ("IfOptions", ("then_subgraph_index", "else_subgraph_index")),
@@ -122,7 +122,7 @@ def _operator_code(table: Table) -> OperatorCode:
 
 
 class _Builder:
-    """Subgraphs, given what all of them share."""
+    """Builds subgraphs from the buffers, metadata and operator codes that all of them share."""
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the TensorFlow Lite schema (version 3c) as data: which field stands in which slot.
 
-data/schema.json is derived from the `tflite` package, which is not imported here: it brings in numpy, and
-both together take far longer than reading a model.
+data/schema.json is derived from the `tflite` package by scripts/schema_json.py. Importing that package takes 0.3 to
+0.8 s, as it loads all its modules and numpy, and reading a model takes a few milliseconds: so it is imported only to
+name an operator that is newer than the tables.
 """
 
 from __future__ import annotations
@@ -64,7 +65,15 @@ def fields(table: str) -> Mapping[str, Field]:
 def operator_name(code: int) -> str:
     """The schema's name of a builtin operator; BUILTIN_<code> for one newer than the schema."""
     names = _schema()["operators"]
-    return str(names[code]) if 0 <= code < len(names) else f"BUILTIN_{code}"
+    return str(names[code]) if 0 <= code < len(names) else newer_operators().get(code, f"BUILTIN_{code}")
+
+
+@functools.cache
+def newer_operators() -> Mapping[int, str]:
+    """Builtin operators of the installed `tflite` package, which may be newer than schema.json, by number."""
+    import tflite
+
+    return {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
 
 
 def type_name(code: int) -> str | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a .tflite file holds, as frozen dataclasses; model.py reads them."""
+"""A .tflite file's model, tensors and operators as frozen dataclasses, and the one table of element types."""
 
 from __future__ import annotations
 
@@ -66,30 +66,41 @@ class TensorType(str, enum.Enum):
             raise ModelError(f"a {self.value} tensor has no C type")
         return c_type
 
-    def _entry(self) -> tuple[int, str | None]:
+    @property
+    def struct_code(self) -> str | None:
+        """The letter of Python's `struct` for an element; None where it has none."""
+        return self._entry()[2] if self.has_size else None
+
+    @property
+    def tflite_name(self) -> str:
+        """The enumerator of TfLiteType (tensorflow/lite/core/c/c_api_types.h): "kTfLiteInt8"."""
+        return self._entry()[3]
+
+    def _entry(self) -> tuple[int, str | None, str | None, str]:
         if self not in _TYPES:
             raise ModelError(f"TFLM holds no {self.value} tensors", hint="Convert the model without them")
         return _TYPES[self]
 
 
-_TYPES: Mapping[TensorType, tuple[int, str | None]] = {
-    TensorType.FLOAT32: (4, "float"),
-    TensorType.FLOAT16: (2, "uint16_t"),
-    TensorType.INT32: (4, "int32_t"),
-    TensorType.UINT8: (1, "uint8_t"),
-    TensorType.INT64: (8, "int64_t"),
-    TensorType.BOOL: (1, "bool"),
-    TensorType.INT16: (2, "int16_t"),
-    TensorType.COMPLEX64: (8, None),
-    TensorType.INT8: (1, "int8_t"),
-    TensorType.FLOAT64: (8, "double"),
-    TensorType.COMPLEX128: (16, None),
-    TensorType.UINT64: (8, "uint64_t"),
-    TensorType.RESOURCE: (4, "int32_t"),
-    TensorType.UINT32: (4, "uint32_t"),
-    TensorType.UINT16: (2, "uint16_t"),
-    TensorType.INT4: (1, "int8_t"),
-    TensorType.BFLOAT16: (2, "uint16_t"),
+# Bytes an element, its C type, its letter for struct, and its name in TfLiteType.
+_TYPES: Mapping[TensorType, tuple[int, str | None, str | None, str]] = {
+    TensorType.FLOAT32: (4, "float", "f", "kTfLiteFloat32"),
+    TensorType.FLOAT16: (2, "uint16_t", "e", "kTfLiteFloat16"),
+    TensorType.INT32: (4, "int32_t", "i", "kTfLiteInt32"),
+    TensorType.UINT8: (1, "uint8_t", "B", "kTfLiteUInt8"),
+    TensorType.INT64: (8, "int64_t", "q", "kTfLiteInt64"),
+    TensorType.BOOL: (1, "bool", "?", "kTfLiteBool"),
+    TensorType.INT16: (2, "int16_t", "h", "kTfLiteInt16"),
+    TensorType.COMPLEX64: (8, None, None, "kTfLiteComplex64"),
+    TensorType.INT8: (1, "int8_t", "b", "kTfLiteInt8"),
+    TensorType.FLOAT64: (8, "double", "d", "kTfLiteFloat64"),
+    TensorType.COMPLEX128: (16, None, None, "kTfLiteComplex128"),
+    TensorType.UINT64: (8, "uint64_t", "Q", "kTfLiteUInt64"),
+    TensorType.RESOURCE: (4, "int32_t", None, "kTfLiteResource"),
+    TensorType.UINT32: (4, "uint32_t", "I", "kTfLiteUInt32"),
+    TensorType.UINT16: (2, "uint16_t", "H", "kTfLiteUInt16"),
+    TensorType.INT4: (1, "int8_t", "b", "kTfLiteInt4"),
+    TensorType.BFLOAT16: (2, "uint16_t", None, "kTfLiteBFloat16"),
 }
 
 
@@ -190,11 +201,11 @@ class Operator:
 
     @property
     def key(self) -> str:
-        """What the resolver knows it by: the custom code, else the builtin's name."""
+        """Its name in the op resolver: the custom code, else the builtin's name."""
         return self.name if self.custom_code is None else self.custom_code
 
     def option(self, name: str) -> int:
-        """An integer option; 0 when absent, which is what TFLM's zeroed parameter structs hold then."""
+        """An integer option; 0 when absent, as in TFLM's zeroed parameter structs."""
         value = self.options.get(name, 0)
         return int(value) if isinstance(value, int) else 0
 

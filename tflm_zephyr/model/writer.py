@@ -92,7 +92,7 @@ def misaligned_buffers(model: Model) -> tuple[int, ...]:
 
 
 def normalised_for_litert(data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """A copy that LiteRT accepts, and what was changed.
+    """A copy that LiteRT accepts, and the changes as text.
 
     LiteRT refuses a quantized_dimension outside the tensor's shape, which TFLM ignores where the tensor has
     one scale or one dimension: it becomes 0 there. ModelError for a malformed file.

@@ -88,7 +88,7 @@ def quantise(
 ) -> tuple[tuple[bytes, ...], ...]:
     """Each sample as the bytes of each of the inputs `tensors`, ready for `host.run_many` or a device.
 
-    Values become elements as `tensor_values.elements` says. A row must have the tensor's shape, ones and the
+    Values become elements as in `quantisation.elements`. A row must have the tensor's shape, ones and the
     leading 1 aside, or be flat. Raises ToolError naming the array and the expected shape or type.
     """
     import numpy

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TensorLike(Protocol):
-    """An input or output, whoever describes it: a model or a device. `scale` is None or 0 when not quantised."""
+    """An input or output as a model or a device describes it. `scale` is None or 0 when not quantised."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class TensorLike(Protocol):
 
 @dataclass(frozen=True)
 class TensorForm:
-    """What a model says of a tensor; see TensorLike."""
+    """A model's tensor; see TensorLike."""
 
     name: str
     type: str

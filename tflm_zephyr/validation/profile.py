@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operator takes, over several runs, beside an older profile, and as a trace that Perfetto opens."""
+"""The cost of each operator, over several runs, beside an older profile, and as a trace that Perfetto opens."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median_high
-from typing import Any
+from typing import Annotated, Any
 
 from tflm_zephyr.device.session import Hello, Profile
 from tflm_zephyr.errors import DeviceError, ToolError
+from tflm_zephyr.plain_values import Limits, Rules, load_json, read_values
 
 _VERSION = 1
-_MOST = 1 << 64
+_MOST = (1 << 64) - 1
+_Ticks = Annotated[int, Limits(0, _MOST)]
+_Count = Annotated[int, Limits(1, _MOST)]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one operator, or of all together: the least, the median and the most of all runs, in the profile's unit."""
+    """The cost of an operator, or of all together: least, median and most of all runs, in the profile's unit."""
 
     name: str
-    least: int
-    median: int
-    most: int
+    least: _Ticks
+    median: _Ticks
+    most: _Ticks
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,9 @@ class MeasuredProfile:
     board: str
     kernels: str
     unit: str
-    hz: int
-    resolution: int
-    runs: int
+    hz: _Count
+    resolution: _Count
+    runs: _Count
     operators: tuple[Cost, ...]
     total: Cost
 
@@ -109,41 +112,15 @@ def as_json(found: MeasuredProfile) -> dict[str, Any]:
 def load_profile(path: Path) -> MeasuredProfile:
     """A profile that was written as JSON. Raises ToolError naming the file."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        if raw.pop("version") != _VERSION:
-            raise ValueError("of another version")
-        raw.pop("changes", None)
-        costs = tuple(_loaded(entry) for entry in raw.pop("operators"))
-        return _typed(MeasuredProfile(**{**raw, "operators": costs, "total": _loaded(raw.pop("total"))}))
+        raw = load_json(path)
+        if not isinstance(raw, dict) or raw.get("version") != _VERSION:
+            raise ValueError(f"no profile of version {_VERSION}")
+        return read_values(MeasuredProfile, raw, Rules(ignored=("version", "changes")))
     except OSError as err:
         raise ToolError((err.strerror or str(err)).lower(), where=str(path)) from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-        raise ToolError(
-            f"is no profile ({' '.join(str(err).split())})",
-            where=str(path),
-            hint="Make one with tflm-zephyr profile -o",
-        ) from None
-
-
-def _loaded(raw: dict[str, Any]) -> Cost:
-    cost = Cost(**raw)
-    if not isinstance(cost.name, str):
-        raise ValueError("an operator has no name")
-    if not all(type(value) is int and 0 <= value < _MOST for value in (cost.least, cost.median, cost.most)):
-        raise ValueError(f"{cost.name} has other values than whole numbers from 0 to 2^64 - 1")
-    return cost
-
-
-def _typed(found: MeasuredProfile) -> MeasuredProfile:
-    """`found`, whose values are of the types that they are said to be."""
-    for name in ("model", "sha256", "board", "kernels", "unit"):
-        if not isinstance(getattr(found, name), str):
-            raise ValueError(f"{name} is no text")
-    for name in ("hz", "resolution", "runs"):
-        value = getattr(found, name)
-        if type(value) is not int or not 0 < value < _MOST:
-            raise ValueError(f"{name} is no whole number from 1 to 2^64 - 1")
-    return found
+    except ValueError as err:
+        hint = "Make one with tflm-zephyr profile -o"
+        raise ToolError(f"is no profile ({err})", where=str(path), hint=hint) from None
 
 
 def compare_profiles(

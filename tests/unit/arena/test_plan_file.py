@@ -72,14 +72,15 @@ def test_a_wrong_plan_is_one_line(
     ("raw", "says"),
     [
         ("{", "no JSON"),
-        ("[1, 2]", "has no list of offsets"),
-        ({"offset": [1]}, "has no list of offsets"),
-        ({"offsets": [0, "x", 0, 0]}, 'tensor 1 has "x" for an offset'),
-        ({"offsets": [0, 0, -2, 0]}, "tensor 2 has -2 for an offset"),
-        ({"offsets": [0, 0, 0, True]}, "tensor 3 has true for an offset"),
-        ({"offsets": [1 << 31]}, "tensor 0 has 2147483648 for an offset"),
-        ({"offsets": APART, "sha256": 3}, "sha256 is no text"),
-        ({"offsets": APART, "kernels": "foo"}, 'kernels are "foo", not reference or cmsis_nn'),
+        ("[1, 2]", "the plan wants a mapping with the keys offsets, sha256, kernels, order, not a list"),
+        ({"offset": [1]}, "the plan wants the key offsets; did you mean 'offset'?"),
+        ({"offsets": [0, "x", 0, 0]}, r"offsets\[1\] wants a whole number, not 'x'"),
+        ({"offsets": [0, 0, -2, 0]}, r"offsets\[2\] wants a whole number from -1 to 2147483647, not -2"),
+        ({"offsets": [0, 0, 0, True]}, r"offsets\[3\] wants a whole number, not true"),
+        ({"offsets": [1 << 31]}, r"offsets\[0\] wants a whole number from -1 to 2147483647, not 2147483648"),
+        ({"offsets": APART, "sha256": 3}, "sha256 wants a text, not 3"),
+        ({"offsets": APART, "kernels": "foo"}, "kernels wants reference or cmsis_nn, not 'foo'"),
+        ({"offsets": APART, "order": [0, 1.5]}, r"order\[1\] wants a whole number, not 1.5"),
         ("[" * 100_000, "no JSON"),
     ],
 )
@@ -138,7 +139,7 @@ def test_a_plan_is_checked_against_what_is_asked_for(tool: Tool, model_file: Pat
     assert kept["head_bytes"] == 256 and kept["in_place_count"] == 0
 
 
-def test_intermediates_are_kept_by_a_plan_where_that_is_asked_for(tool: Tool, model_file: Path, plan_of: Any) -> None:
+def test_preserve_all_keeps_intermediates_in_a_plan(tool: Tool, model_file: Path, plan_of: Any) -> None:
     mine = plan_of({"offsets": [0, 64, 0, 64]})
     assert tool("plan", model_file, "--plan-file", mine, "--overlap", "off").code == 0
     said = tool("plan", model_file, "--plan-file", mine, "--preserve-all").one_line()

@@ -48,7 +48,7 @@ def test_any_other_board_is_its_name(name: str) -> None:
     assert board.name == name and not board.known and board.qemu is None and not board.files
 
 
-def test_a_name_that_stands_for_several_described_targets_is_none() -> None:
+def test_a_name_of_several_described_targets_is_refused() -> None:
     with pytest.raises(
         BoardError, match=r"mps2: names a board, not one of its targets.*mps2/an385 or mps2/an386 or mps2"
     ):
@@ -108,11 +108,16 @@ def test_a_board_brings_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "holds no mapping"),
-        ("board", "holds no mapping"),
-        ("[board, description, core]", "holds no mapping"),
-        ("{board: a/b}", "lacks description, core"),
-        ("{", "Mend the YAML"),
+        ("", "the board wants a mapping with the keys board, description"),
+        ("board", "the board wants a mapping"),
+        ("[board, description, core]", "the board wants a mapping"),
+        ("{board: a/b}", "wants the key description"),
+        ("{board: a/b, description: x}", "wants the key core"),
+        ("{board: a/b, description: x, core: y, flash_kb: 4}", "'flash_kb' is no key here; did you mean 'flash_kib'"),
+        ("{board: a/b, description: x, core: y, ram_kib: 0}", "ram_kib wants a whole number from 1 to"),
+        ("{board: a/b, description: x, core: y, qemu: {machine: m}}", "qemu wants the key cpu"),
+        ("{board: a/b, description: x, core: y, arch: arm}", "'arch' is no key here"),
+        ("{", "no YAML"),
     ],
 )
 def test_a_bad_description(tmp_path: Path, text: str, says: str) -> None:

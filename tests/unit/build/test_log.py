@@ -69,7 +69,7 @@ LD = "/usr/lib/gcc/arm-none-eabi/12.2.1/../../../arm-none-eabi/bin/ld.bfd: "
                 f"{LD}region `RAM' overflowed by 1809760 bytes",
                 "collect2: error: ld returned 1 exit status",
             ],
-            FirstError("overflow", "region `RAM' overflowed by 1809760 bytes", "", "RAM", 1809760),
+            FirstError("overflow", "region `RAM' overflowed by 1809760 bytes", "", "RAM"),
         ),
         (
             [f"{LD}cannot find -lfoo: No such file or directory", "collect2: error: ld returned 1 exit status"],

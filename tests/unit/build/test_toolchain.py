@@ -31,7 +31,12 @@ def make_gcc(prefix: Path, *, picolibc: bool = True, headers: bool = True, locki
     return gcc
 
 
-def make_sdk(folder: Path, compiler: str = "arm-zephyr-eabi") -> Path:
+def make_sdk(folder: Path, compiler: str = "arm-zephyr-eabi", home: Path | None = None) -> Path:
+    """An SDK with one compiler; with `home`, entered in CMake's package registry there."""
+    if home is not None:
+        registry = home / ".cmake" / "packages" / "Zephyr-sdk"
+        registry.mkdir(parents=True, exist_ok=True)
+        (registry / f"{len(list(registry.iterdir())):032x}").write_text(f"{folder}/cmake\n")
     gcc = folder / compiler / "bin" / f"{compiler}-gcc"
     gcc.parent.mkdir(parents=True)
     gcc.write_text("")
@@ -86,9 +91,12 @@ def test_the_order_sdk_then_gnu_arm_then_path(env: dict[str, str], tmp_path: Pat
     make_gcc(gnu, picolibc=False)
     found = detect(env, tmp_path)
     assert found.describe == f"GNU Arm in {gnu} with newlib"
-    sdk = make_sdk(tmp_path / "home" / "zephyr-sdk-0.9.5")
+    make_sdk(tmp_path / "root" / "opt" / "zephyr-sdk-0.18.0")  # in no registry
+    assert detect(env, tmp_path) == found
+    home = tmp_path / "home"
+    sdk = make_sdk(tmp_path / "a" / "zephyr-sdk-0.9.5", home=home)
     assert detect(env, tmp_path).env["ZEPHYR_SDK_INSTALL_DIR"] == str(sdk)
-    newer = make_sdk(tmp_path / "root" / "opt" / "zephyr-sdk-0.17.0")
+    newer = make_sdk(tmp_path / "b" / "zephyr-sdk-0.17.0", home=home)
     assert detect(env, tmp_path).env == {
         "ZEPHYR_TOOLCHAIN_VARIANT": "zephyr",
         "ZEPHYR_SDK_INSTALL_DIR": str(newer),
@@ -96,7 +104,7 @@ def test_the_order_sdk_then_gnu_arm_then_path(env: dict[str, str], tmp_path: Pat
 
 
 def test_an_sdk_without_its_arm_compiler_is_passed_over(env: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "root" / "opt" / "zephyr-sdk-0.17.0").mkdir(parents=True)
+    make_sdk(tmp_path / "sdk", "riscv64-zephyr-elf", home=tmp_path / "home")
     with pytest.raises(BuildError, match="no compiler"):
         detect(env, tmp_path)
 
@@ -112,7 +120,7 @@ def test_boards_on_the_host_take_its_compiler(env: dict[str, str], tmp_path: Pat
 def test_another_core_takes_an_sdk_with_a_compiler_for_it(env: dict[str, str], tmp_path: Path) -> None:
     make_gcc(tmp_path / "usr")
     env["PATH"] = f"{tmp_path}/usr/bin"
-    sdk = make_sdk(tmp_path / "home" / "zephyr-sdk-0.17.0")
+    sdk = make_sdk(tmp_path / "zephyr-sdk-0.17.0", home=tmp_path / "home")
     with pytest.raises(BuildError, match="no compiler for riscv found"):
         detect_toolchain(env, arch="riscv", root=tmp_path / "root")
     make_sdk(sdk, "riscv64-zephyr-elf")
@@ -127,16 +135,8 @@ def test_another_core_takes_an_sdk_with_a_compiler_for_it(env: dict[str, str], t
         detect_toolchain({**env, "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb"}, arch="riscv", root=tmp_path / "root")
 
 
-def test_an_sdk_in_cmakes_registry(env: dict[str, str], tmp_path: Path) -> None:
-    sdk = make_sdk(tmp_path / "elsewhere" / "sdk")
-    registry = tmp_path / "home" / ".cmake" / "packages" / "Zephyr-sdk"
-    registry.mkdir(parents=True)
-    (registry / "0123").write_text(f"{sdk}/cmake\n")
-    assert detect(env, tmp_path).env["ZEPHYR_SDK_INSTALL_DIR"] == str(sdk)
-
-
 def test_the_users_choice_comes_first(env: dict[str, str], tmp_path: Path) -> None:
-    make_sdk(tmp_path / "home" / "zephyr-sdk-0.17.0")
+    make_sdk(tmp_path / "zephyr-sdk-0.17.0", home=tmp_path / "home")
     make_gcc(tmp_path / "mine")
     env["GNUARMEMB_TOOLCHAIN_PATH"] = str(tmp_path / "mine")
     assert detect(env, tmp_path).env["GNUARMEMB_TOOLCHAIN_PATH"] == str(tmp_path / "mine")

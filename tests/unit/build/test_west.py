@@ -121,11 +121,11 @@ def test_a_build_with_nothing_to_link_keeps_the_last_table(
     first = build(request_, workspace, GNU)
     west.says("ninja: no work to do.\n")
     monkeypatch.setenv("FAKE_WEST_LINKS", "0")
-    assert build(request_, workspace, GNU).footprint == first.footprint != ()
+    assert build(request_, workspace, GNU).memory_regions == first.memory_regions != ()
     # Linked since, by hand: the table kept is no longer this ELF's.
     later = first.elf.stat().st_mtime + 10
     os.utime(first.elf, (later, later))
-    assert build(request_, workspace, GNU).footprint == ()
+    assert build(request_, workspace, GNU).memory_regions == ()
 
 
 def test_a_failing_build_gives_first_error_and_log(
@@ -184,7 +184,7 @@ def test_cmake_arguments_are_given_once(workspace: Workspace, west: FakeWest, re
         assert west.calls[-1]["argv"][-4] == "--"
 
 
-def test_tfm_with_a_toolchain_it_refuses_is_said_before_building(
+def test_tfm_with_a_refused_toolchain_is_reported_first(
     workspace: Workspace, west: FakeWest, request_: BuildRequest
 ) -> None:
     request = BuildRequest(request_.app, "nrf9160dk/nrf9160/ns", request_.build_dir)

@@ -84,7 +84,7 @@ def test_architecture_of_a_board(topdir: Path, board: str, arch: str) -> None:
         for number, text in enumerate(texts):
             (folder / f"{name}_{number}.yaml").write_text(text)
     found = find_workspace(topdir, environ={})
-    assert found.arch_of(board) == arch
+    assert found.board_facts(board).arch == arch
     assert found.knows_board(board) == (board.split("@")[0].split("/")[0] in BOARDS)
 
 
@@ -120,7 +120,7 @@ def test_a_workspace_without_zephyr(topdir: Path) -> None:
         find_workspace(topdir, environ={})
 
 
-def test_without_the_optional_group_tflm_is_missing_even_when_cloned(tmp_path: Path) -> None:
+def test_without_the_optional_group_tflm_is_missing(tmp_path: Path) -> None:
     make_workspace(tmp_path / "ws", optional=False)
     found = find_workspace(tmp_path / "ws", environ={})
     assert found.tflm_dir is None and found.missing("mps2/an385") == ("tflite-micro",)

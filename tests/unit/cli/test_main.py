@@ -271,7 +271,10 @@ BAD: dict[str, tuple[Setting, str]] = {
         "n.npz",
     ),
     "no such workspace": (lambda t: ("generate", model_of(t), "-o", t / "a", "-w", t / "ws"), "no such folder"),
-    "app file: unknown key": (app_file("models: [net.tflite]\nbord: x"), "'bord' wants one of models"),
+    "app file: unknown key": (
+        app_file("models: [net.tflite]\nbord: x"),
+        "'bord' is no key here; did you mean 'boards'?",
+    ),
     "app file: wrong type": (app_file("models: [{model: net.tflite, runs: two}]"), "runs wants a whole number"),
     "app file: bad YAML": (app_file("models: [net.tflite"), "my.yaml"),
     "app file: missing model": (app_file("models: [net.tflite]"), "net.tflite: no such file"),

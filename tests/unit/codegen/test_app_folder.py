@@ -24,7 +24,7 @@ from tflm_zephyr.codegen.app_folder import (
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically, write_new
 
-EMPTY = AppManifest("0.1.0", "net", "4.1.0", "8d40", "reference", ("mps2/an385",), {"net": "ab"}, {"net": [(0.5, 1)]})
+EMPTY = AppManifest("0.1.0", "net", "4.1.0", "8d40", "reference", ("mps2/an385",), {"net": "ab"}, {"net": ((0.5, 1),)})
 FILES = {"a.txt": b"one\n", "src/b.txt": b"two\n", "src/deep/c.txt": b"three\n"}
 
 
@@ -49,7 +49,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert tree(app) == FILES
     manifest = load_manifest(app)
     assert set(manifest.files) == set(FILES)
-    assert replace(manifest, files={}, scales={}) == replace(EMPTY, scales={})
+    assert replace(manifest, files={}) == EMPTY
 
 
 def test_the_same_again_touches_nothing(app: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_edit_is_never_overwritten(app: Path) -> None:
     assert tree(app) == {**FILES, "src/b.txt": b"mine\n"}
 
 
-def test_an_edit_is_refused_even_when_its_own_file_has_not_changed(app: Path) -> None:
+def test_an_edit_is_refused_even_in_an_unchanged_file(app: Path) -> None:
     (app / "a.txt").write_bytes(b"mine\n")
     with pytest.raises(AppError, match="edited by hand"):
         write_files(app, FILES, EMPTY)
@@ -259,9 +259,7 @@ def test_a_new_app_that_cannot_be_staged_leaves_no_trace(
 
 
 @pytest.mark.parametrize("good", [0, 1, 2, 3])
-def test_an_interrupt_while_files_are_moved_is_mended_by_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int
-) -> None:
+def test_the_next_run_repairs_an_interrupted_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
     app = tmp_path / "app"
     with monkeypatch.context() as patch:
         Interrupt(patch, "replace", good, KeyboardInterrupt())
@@ -380,7 +378,7 @@ def test_the_good_manifest_is_good(tmp_path: Path) -> None:
     assert load_manifest(tmp_path).boards == ("mps2/an385",)
 
 
-def test_with_a_damaged_manifest_every_difference_counts_as_an_edit(app: Path) -> None:
+def test_a_damaged_manifest_makes_differences_edits(app: Path) -> None:
     (app / MANIFEST).write_text("{")
     with pytest.raises(AppError, match=r"edited by hand: a\.txt"):
         write_files(app, {**FILES, "a.txt": b"new\n"}, EMPTY)

@@ -124,10 +124,13 @@ def test_another_compiler_makes_what_was_measured_stale() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"arena_bytes": 5, "floor_bytes": 0, "head_bytes": 0}, "arena_bytes is no multiple of 16: 5"),
-        ({"head_bytes": 40}, "head_bytes is no multiple of 16: 40"),
-        ({"floor_bytes": 2000}, "floor_bytes is above the arena's 1104: 2000"),
-        ({"head_bytes": 9792}, "head_bytes is above the arena's 1104: 9792"),
+        (
+            {"arena_bytes": 5, "floor_bytes": 0, "head_bytes": 0},
+            r"arenas\[1\].arena_bytes wants a multiple of 16, not 5",
+        ),
+        ({"head_bytes": 40}, r"arenas\[1\].head_bytes wants a multiple of 16, not 40"),
+        ({"floor_bytes": 2000}, r"arenas\[1\]: floor_bytes is above the arena's 1104: 2000"),
+        ({"head_bytes": 9792}, r"arenas\[1\]: head_bytes is above the arena's 1104: 9792"),
     ],
 )
 def test_sizes_that_nothing_can_have_measured(tmp_path: Path, change: dict[str, int], says: str) -> None:
@@ -176,7 +179,7 @@ def test_kept_in_a_file_and_read_again(tmp_path: Path) -> None:
         lambda raw: raw["arenas"][0].pop("model"),
         lambda raw: raw["arenas"][0].update(target=[]),
         lambda raw: raw["stacks"][0].update(models=3),
-        lambda raw: raw.pop("stacks"),
+        lambda raw: raw.update(stack=raw.pop("stacks")),
         lambda raw: raw.update(arenas="x"),
     ],
 )

@@ -28,7 +28,7 @@ from tflm_zephyr.build.log import MemoryRegion
 from tflm_zephyr.cli import main
 from tflm_zephyr.errors import BuildError, ToolError
 from tflm_zephyr.footprint import attribution, kernel_origin
-from tflm_zephyr.footprint.attribution import Files, Owner, by_name, path_in_space
+from tflm_zephyr.footprint.attribution import ObjectFiles, Owner, by_name, path_in_space
 from tflm_zephyr.footprint.elf import load_elf, read_elf
 from tflm_zephyr.footprint.kernel_origin import Kernel, LinkedKernels
 from tflm_zephyr.footprint.link_map import FILL, Piece, Region, parse_map
@@ -377,7 +377,7 @@ def test_no_memory_regions(tmp_path: Path, kit: Tools) -> None:
     """A program of the host is no image of a device."""
     (tmp_path / "main.c").write_text("void _start(void) {}\n")
     kit.run("gcc", *kit.flags, "-nostdlib", "-static", "main.c", "-o", "prog.elf", cwd=tmp_path)
-    with pytest.raises(BuildError, match="tells no memory regions"):
+    with pytest.raises(BuildError, match="has no memory regions"):
         load_footprint(tmp_path / "prog.elf")
 
 
@@ -453,7 +453,7 @@ def test_parse_map() -> None:
 
 GCC = "/usr/lib/gcc/arm-none-eabi/12.2.1/thumb/v7-m/nofp"
 CMSIS_NN = "modules/cmsis-nn/libmodules__cmsis-nn.a"
-FILES = Files(
+FILES = ObjectFiles(
     {"conv": ("CONV_2D",), "depthwise_conv": ("DEPTHWISE_CONV_2D",), "activations": ("RELU", "RELU6")},
     {
         "common": frozenset({"tensorflow/lite/core/c", "tensorflow/lite/kernels/internal"}),
@@ -559,7 +559,7 @@ def test_registered_operator(symbol: str, operator: str | None) -> None:
 def test_a_function_of_cmsis_nn_is_of_an_operator_that_is_there(
     name: str, registered: tuple[str, ...], whose: str
 ) -> None:
-    files = attribution.Files({f"file{i}": (operator,) for i, operator in enumerate(registered)}, {}, frozenset())
+    files = attribution.ObjectFiles({f"file{i}": (operator,) for i, operator in enumerate(registered)}, {}, frozenset())
     for archive in (CMSIS_NN, "libtflm.a"):
         assert files.owner(archive, f"{name}.c.obj") == Owner(attribution.KERNELS, whose)
 

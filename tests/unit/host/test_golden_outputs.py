@@ -111,7 +111,7 @@ def test_litert_is_the_source_where_both_agree() -> None:
 
 @pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("runs", [1, 3])
-def test_where_the_engines_round_apart_tflm_decides_and_a_note_tells(runs: int) -> None:
+def test_where_engines_differ_tflm_decides_with_a_note(runs: int) -> None:
     model = dense_layers(60)
     found = attempt(model, runs=runs)
     assert found.source.startswith("TFLM on the host, tflite-micro ") and "LiteRT" not in found.source
@@ -197,7 +197,7 @@ def test_a_spare_input_that_tflm_fails_on_costs_nothing(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("engines")
-def test_an_operator_that_no_engine_has_leaves_no_golden_but_reasons() -> None:
+def test_an_operator_that_no_engine_has_leaves_reasons() -> None:
     found = attempt(parse_model(unknown_operator()))
     assert found.golden == () and found.source == "" and found.engines == {}
     assert "NobodyKnowsMe" in " ".join(found.notes)

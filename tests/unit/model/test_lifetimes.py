@@ -109,7 +109,7 @@ def scratch_of(sizes: dict[tuple[int, int], tuple[int, ...]]) -> Scratch:
     return scratch
 
 
-def test_scratch_lives_as_long_as_its_operator_with_all_that_it_calls() -> None:
+def test_scratch_lives_as_long_as_its_operator_and_its_calls() -> None:
     model = parse_model(control_flow().finish())
     graph = analyse(model, scratch_of({(2, 0): (5, 0), (0, 1): (7,), (0, 3): (9,)}))
     assert [(s.subgraph, s.operator, s.size_bytes, s.lifespan) for s in graph.scratch] == [

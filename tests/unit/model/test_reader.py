@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import tflite
 
+from scripts import schema_json
 from tests.conftest import ROOT
-from tests.helpers import schema_json
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import schema
@@ -285,6 +285,13 @@ def test_schema_is_the_tflite_packages() -> None:
     assert shipped == derived
 
 
+def test_an_operator_newer_than_the_tables_is_named_by_tflite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tflite.BuiltinOperator, "LATEST", 1000, raising=False)
+    schema.newer_operators.cache_clear()
+    assert schema.operator_name(1000) == "LATEST" and schema.operator_name(1001) == "BUILTIN_1001"
+    schema.newer_operators.cache_clear()
+
+
 def package_view(data: bytes) -> list[Any]:
     """A model as the `tflite` package reads it, in the shape of our_view()."""
     root = tflite.Model.GetRootAs(data)
@@ -339,7 +346,7 @@ def our_view(model: Model) -> list[Any]:
     return view
 
 
-def test_shared_models_are_read_as_the_tflite_package_reads_them(shared_model: Path) -> None:
+def test_shared_models_read_as_with_the_tflite_package(shared_model: Path) -> None:
     data = shared_model.read_bytes()
     assert our_view(parse_model(data)) == package_view(data)
 

@@ -75,7 +75,7 @@ def test_whole_numbers_are_elements_where_that_is_said() -> None:
         quantise(image_model(), Dataset("f", (np.array([[0.5, 1, 2, 3, 4, 5]]),), None), raw=True)
 
 
-def test_floats_are_quantised_to_nearest_halves_away_from_zero_and_clamped() -> None:
+def test_floats_round_halves_away_from_zero_and_clamp() -> None:
     # scale 0.5, zero point -1: 0.25 is half a step.
     x = np.array([[0.0, 0.25, -0.25, 0.74, -0.75, 1e9]], np.float64)
     assert rows(image_model(), x) == [[-1, 0, -2, 0, -3, 127]]

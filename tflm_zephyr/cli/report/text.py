@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.report.plan import arena_json
 from tflm_zephyr.cli.report.words import count
+from tflm_zephyr.model import TensorType
 from tflm_zephyr.validation import Accuracy, Deviation
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def built_json(build: Build) -> dict[str, Any]:
     }
 
 
-Scales = Mapping[str, "list[tuple[float, int] | None]"]
+Scales = Mapping[str, "Sequence[tuple[float, int] | None]"]
 
 
 def results(found: Sequence[RunResult], scales: Scales) -> str:
@@ -145,7 +146,7 @@ def results_json(found: Sequence[RunResult], scales: Scales) -> list[dict[str, A
     return plain
 
 
-def _result(result: RunResult, scales: list[tuple[float, int] | None]) -> Iterable[str]:
+def _result(result: RunResult, scales: Sequence[tuple[float, int] | None]) -> Iterable[str]:
     verdict = {"pass": "passed", "fail": "FAILED", "none": "has no reference"}[result.status]
     yield f"{result.model} on {result.board} ({result.link}, {result.kernels} kernels): self-test {verdict}"
     versions = f"TFLM {result.tflm[:12] if len(result.tflm) == 40 else result.tflm}"
@@ -174,7 +175,7 @@ def _sections(sections: Sequence[TailSection], tail: int) -> Iterable[str]:
     yield f"    {rest:>7} not recorded: the allocator's own objects and operators' options"
 
 
-def _run(run: InvocationRecord, scales: list[tuple[float, int] | None]) -> Iterable[str]:
+def _run(run: InvocationRecord, scales: Sequence[tuple[float, int] | None]) -> Iterable[str]:
     ticks = "" if run.ticks is None else f", {run.ticks} ticks at {run.hz} Hz"
     yield f"  run {run.run}{ticks}"
     for output in run.outputs:
@@ -205,8 +206,7 @@ def element_values(kind: str, data: bytes) -> list[float]:
     """The elements of a tensor's little-endian bytes."""
     import struct
 
-    code = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-            "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}.get(kind, "B")  # fmt: skip
+    code = TensorType(kind).struct_code or "B"
     return list(struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an evaluation has so far, in a file, so that it can go on after a cable was pulled.
+"""The results of an unfinished evaluation in a file, so that it can go on after a cable was pulled.
 
 JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
 the model, the app's build, its target and all inputs: results of anything else are refused.
@@ -12,10 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.files import write_atomically
+from tflm_zephyr.plain_values import Limits, load_json, plain_values, read_values
 
 _VERSION = 1
 
@@ -28,8 +30,18 @@ class SampleResult:
     ticks: int
 
 
+@dataclass(frozen=True)
+class _StateFile:
+    """The file's keys; `results` has each sample's output and ticks by its index."""
+
+    version: int
+    key: str
+    count: int
+    results: Mapping[int, tuple[bytes, Annotated[int, Limits(0, (1 << 64) - 1)]]]
+
+
 def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
-    """A digest of what results depend on: who answers, but for the link's name, every input, and `build`.
+    """A digest of all that results depend on: the device, but for the link's name, every input, and `build`.
 
     `build` stands for the files that run (see opening.identity), as two builds of one app say the same of themselves.
     """
@@ -46,46 +58,29 @@ def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> 
 def load_state(path: Path, key: str, count: int, output_bytes: int) -> dict[int, SampleResult]:
     """The results in `path`, none when there is no such file. Raises ToolError when they are of something else."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        found = {
-            int(index): SampleResult(bytes.fromhex(output), _ticks(ticks)) for index, (output, ticks) in _items(raw)
-        }
-        whole = raw["version"] == _VERSION and isinstance(raw["key"], str) and raw["count"] >= 0
+        kept = read_values(_StateFile, load_json(path))
     except FileNotFoundError:
         return {}
     except OSError as err:
         raise ToolError(f"cannot be read ({err.strerror or err})", where=str(path), hint="Name another file") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
+    except ValueError as err:
         raise ToolError(f"holds no results to go on from ({err})", where=str(path), hint="Name another file") from None
-    if not whole or raw["key"] != key or raw["count"] != count:
+    if (kept.version, kept.key, kept.count) != (_VERSION, key, count):
         raise ToolError(
             "holds results of another model, build, board or data set",
             where=str(path),
             hint="Name another file, or remove it",
         )
+    found = {index: SampleResult(*pair) for index, pair in kept.results.items()}
     if any(not 0 <= index < count or len(result.output) != output_bytes for index, result in found.items()):
         raise ToolError("holds results that do not fit the model", where=str(path), hint="Remove it")
     return found
 
 
-def _items(raw: Mapping[str, Mapping[str, tuple[str, int]]]) -> list[tuple[str, tuple[str, int]]]:
-    return list(raw["results"].items())
-
-
-def _ticks(raw: object) -> int:
-    if type(raw) is not int or raw < 0:
-        raise ValueError(f"{raw!r} ticks")
-    return raw
-
-
 def save_state(path: Path, key: str, count: int, results: Mapping[int, SampleResult]) -> None:
     """All `results` at `path`, whole or not at all; the same bytes in whatever order they came."""
-    raw = {
-        "version": _VERSION,
-        "key": key,
-        "count": count,
-        "results": {str(index): [results[index].output.hex(), results[index].ticks] for index in sorted(results)},
-    }
+    pairs = {index: (results[index].output, results[index].ticks) for index in sorted(results)}
+    raw = plain_values(_StateFile(_VERSION, key, count, pairs))
     try:
         write_atomically(path, f"{json.dumps(raw)}\n".encode())
     except OSError as err:

@@ -205,10 +205,16 @@ def test_what_comes_is_each_sample_once() -> None:
         (lambda raw: raw["results"].update({"1": 5}), "holds no results"),
         (
             lambda raw: raw["results"].update({"1": ["00" * 8, float("inf")]}),
-            "holds no results to go on from .inf ticks",
+            r"holds no results to go on from .results\[.1.\]\[1\] wants a whole number, not inf",
         ),
-        (lambda raw: raw["results"].update({"1": ["00" * 8, -5]}), "holds no results to go on from .-5 ticks"),
-        (lambda raw: raw["results"].update({"1": ["00" * 8, 1.7]}), "holds no results to go on from .1.7 ticks"),
+        (
+            lambda raw: raw["results"].update({"1": ["00" * 8, -5]}),
+            r"results\[.1.\]\[1\] wants a whole number from 0 to 18446744073709551615, not -5",
+        ),
+        (
+            lambda raw: raw["results"].update({"1": ["00" * 8, 1.7]}),
+            r"results\[.1.\]\[1\] wants a whole number, not 1.7",
+        ),
         (lambda raw: raw.pop("version"), "holds no results"),
         (lambda raw: raw.clear(), "holds no results"),
     ],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derives tflm_zephyr/data/schema.json from the accessors of the `tflite` package.
 
-`python -m tests.helpers.schema_json` writes it anew; a unit test compares.
+`python -m scripts.schema_json` writes it anew; a unit test compares.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import tflite
 
-PATH = Path(__file__).resolve().parents[2] / "tflm_zephyr" / "data" / "schema.json"
-_ABOUT = "The TensorFlow Lite schema; `python -m tests.helpers.schema_json` writes it, model/schema.py reads it."
+PATH = Path(__file__).resolve().parents[1] / "tflm_zephyr" / "data" / "schema.json"
+_ABOUT = "The TensorFlow Lite schema; `python -m scripts.schema_json` writes it, model/schema.py reads it."
 _SCALARS = {
     "Bool": "bool", "Int8": "i8", "Uint8": "u8", "Int16": "i16", "Uint16": "u16", "Int32": "i32",
     "Uint32": "u32", "Int64": "i64", "Uint64": "u64", "Float32": "f32", "Float64": "f64",
@@ -91,4 +91,4 @@ def _numbered(cls: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    PATH.write_text(text())
+    PATH.write_text(text(), encoding="utf-8")

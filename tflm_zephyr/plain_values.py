@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frozen dataclasses from the plain values of a JSON or YAML file, and back.
+
+`read_values(kind, raw)` checks `raw` against the types of the dataclass `kind`: a text is a `str`, a whole number an
+`int` (never a bool, never a float), a list a `tuple`, a mapping a `Mapping` or another dataclass, a text a `Path`, a
+text of hexadecimal digits `bytes`. Limits and choices stand at the type as `Annotated[int, Limits(1, 8)]`. An error is
+a ValuesError, whose text is one line that begins with the path to the wrong value: "models[0].arena wants a whole
+number from 1 to 2147483647, not 'big'". Unknown keys are errors too, with the known key that comes closest.
+
+Why not a library: dacite names neither the index in a list nor a limit; cattrs and mashumaro turn "3" into 3 and report
+errors as trees; pydantic brings 9 MB of compiled code. Each takes longer to import (80 to 300 ms on one core) than
+`tflm-zephyr` takes to start, and the texts of errors would still be written here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_LONGEST_SHOWN = 40
+_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+
+
+class ValuesError(ValueError):
+    """A value that is not of its type; the text is one line, the path to the value first."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A number from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def accepts(self, value: Any) -> bool:
+        """Whether it is within the limits."""
+        return bool(self.low <= value <= self.high)
+
+    @property
+    def wants(self) -> str:
+        """The limits in words."""
+        return f"a whole number from {self.low} to {self.high}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of these texts."""
+
+    choices: tuple[str, ...]
+
+    def accepts(self, value: Any) -> bool:
+        """Whether it is one of them."""
+        return value in self.choices
+
+    @property
+    def wants(self) -> str:
+        """The choices in words."""
+        return " or ".join(choice for choice in self.choices if choice)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A value for which `accepts` is true; `wants` says in words which ones are."""
+
+    accepts: Callable[[Any], object]
+    wants: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """The field's key in the file, where that is not the field's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NotInFile:
+    """A field that is no key of the file and keeps its default."""
+
+
+@dataclass(frozen=True)
+class Alias:
+    """`word` in the file stands for `value`: "auto" for None."""
+
+    word: str | bool
+    value: Any
+
+
+@dataclass(frozen=True)
+class Short:
+    """A text alone stands for a mapping with that text under the key `key`."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class OneAlone:
+    """A value that is no list stands for a list of it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules that hold for a whole file.
+
+    `null_is_default`: null under a key counts as if the key was left out. `ignored`: keys at the top that are passed
+    over. `ignore_unknown`: all unknown keys are passed over. `text`: a check on every text. `folder`: relative paths
+    are below it.
+    """
+
+    null_is_default: bool = False
+    ignored: Collection[str] = ()
+    ignore_unknown: bool = False
+    text: Check | None = None
+    folder: Path = Path()
+
+
+def load_json(path: Path) -> Any:
+    """The value in a JSON file. Raises OSError, and ValueError with a text of one line for a file that is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as err:
+        raise ValuesError(f"no JSON: {_one_line(err)}") from None
+
+
+def load_yaml(path: Path) -> Any:
+    """The value in a YAML file. Raises OSError, and ValueError with a text of one line for a file that is no YAML."""
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, yaml.YAMLError) as err:  # ValueError: 2020-99-99 looks like a date and is none
+        raise ValuesError(f"no YAML: {_one_line(err)}") from None
+
+
+def read_values(kind: type[_T], raw: object, rules: Rules | None = None, *, name: str = "the file") -> _T:
+    """A `kind`, which is a dataclass, from plain values; `name` stands for the whole in errors. Raises ValuesError."""
+    found: _T = _Reader(rules or Rules(), name).read(kind, raw, "")
+    return found
+
+
+def plain_values(
+    value: object, write_path: Callable[[Path], str] = str, *, defaults: Collection[str] | None = None
+) -> Any:
+    """A dataclass as values that JSON and YAML can hold, which `read_values` reads back.
+
+    With `defaults`, fields that have their default are left out, but for those named there.
+    """
+    if isinstance(value, Path):
+        return write_path(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {key: plain_values(item, write_path, defaults=defaults) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain_values(item, write_path, defaults=defaults) for item in value]
+    if is_dataclass(value):
+        return {
+            field.name: plain_values(item, write_path, defaults=defaults)
+            for field in fields(value)
+            for item in (getattr(value, field.name),)
+            if defaults is None or field.default is MISSING or item != field.default or field.name in defaults
+        }
+    return value
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _key(hint: Any, name: str) -> str | None:
+    """The key in the file of a field of the type `hint`; None for a field that is not in the file."""
+    marks = getattr(hint, "__metadata__", ())
+    if any(isinstance(mark, NotInFile) for mark in marks):
+        return None
+    return next((mark.name for mark in marks if isinstance(mark, Key)), name)
+
+
+class _Reader:
+    """Reads values of one file; `at` is the path to a value, "" for the whole."""
+
+    def __init__(self, rules: Rules, name: str) -> None:
+        self._rules, self._name = rules, name
+
+    def read(self, hint: Any, raw: object, at: str) -> Any:
+        """`raw` as the type `hint`."""
+        marks: tuple[Any, ...] = ()
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, *rest = typing.get_args(hint)
+            marks = tuple(rest)
+        for mark in marks:
+            if isinstance(mark, Alias) and type(raw) is type(mark.word) and raw == mark.word:
+                return mark.value
+            if isinstance(mark, Short) and isinstance(raw, str):
+                raw = {mark.key: raw}
+            if isinstance(mark, OneAlone) and not isinstance(raw, (list, Mapping)):
+                raw = [raw]
+        value = self._typed(hint, raw, at)
+        for mark in marks:
+            if isinstance(mark, (Limits, OneOf, Check)) and value is not None and not mark.accepts(value):
+                raise self._error(at, mark.wants, raw, mark.choices if isinstance(mark, OneOf) else ())
+        return value
+
+    def _typed(self, hint: Any, raw: object, at: str) -> Any:
+        origin = typing.get_origin(hint)
+        if origin in (typing.Union, types.UnionType):
+            return self._union(typing.get_args(hint), raw, at)
+        if origin in (tuple, list):
+            return self._list(origin, typing.get_args(hint), raw, at)
+        if origin is not None and issubclass(origin, Mapping):
+            return self._mapping(typing.get_args(hint), raw, at)
+        if is_dataclass(hint):
+            return self._dataclass(hint, raw, at)
+        return self._scalar(hint, raw, at)
+
+    def _scalar(self, hint: Any, raw: object, at: str) -> Any:
+        if hint in (str, Path, bytes):
+            if not isinstance(raw, str):
+                raise self._error(at, _WORDS.get(hint, "a text of hexadecimal digits"), raw)
+            if self._rules.text is not None and not self._rules.text.accepts(raw):
+                raise self._error(at, self._rules.text.wants, raw)
+            if hint is bytes:
+                try:
+                    return bytes.fromhex(raw)
+                except ValueError:
+                    raise self._error(at, "a text of hexadecimal digits", raw) from None
+            return raw if hint is str else self._rules.folder / raw
+        if hint is float and type(raw) in (int, float) and math.isfinite(typing.cast(float, raw)):
+            return float(typing.cast(float, raw))
+        if hint is float or type(raw) is not hint:
+            raise self._error(at, _WORDS[hint], raw)
+        return raw
+
+    def _union(self, kinds: tuple[Any, ...], raw: object, at: str) -> Any:
+        if raw is None and types.NoneType in kinds:
+            return None
+        kinds = tuple(kind for kind in kinds if kind is not types.NoneType)
+        if len(kinds) == 1:
+            return self.read(kinds[0], raw, at)
+        fitting = next((kind for kind in kinds if type(raw) is kind), None)
+        if fitting is None:
+            raise self._error(at, " or ".join(_WORDS[kind] for kind in kinds), raw)
+        return self.read(fitting, raw, at)
+
+    def _list(self, origin: Any, kinds: tuple[Any, ...], raw: object, at: str) -> Any:
+        if not isinstance(raw, list):
+            raise self._error(at, "a list", raw)
+        if origin is tuple and kinds[-1] is not Ellipsis:
+            if len(raw) != len(kinds):
+                raise self._error(at, f"a list of {len(kinds)}", raw)
+        else:
+            kinds = (kinds[0],) * len(raw)
+        return origin(
+            self.read(kind, item, f"{at}[{index}]") for index, (kind, item) in enumerate(zip(kinds, raw, strict=True))
+        )
+
+    def _mapping(self, kinds: tuple[Any, ...], raw: object, at: str) -> dict[Any, Any]:
+        if not isinstance(raw, Mapping):
+            raise self._error(at, "a mapping", raw)
+        found = {}
+        for key, item in raw.items():
+            place = f"{at}[{shown(key)}]"
+            number = int(key) if kinds[0] is int and isinstance(key, str) and key.isdecimal() and len(key) < 20 else key
+            found[self.read(kinds[0], number, place)] = self.read(kinds[1], item, place)
+        return found
+
+    def _dataclass(self, kind: Any, raw: object, at: str) -> Any:
+        hints = _hints(kind)
+        keys = {key: field for field in fields(kind) if (key := _key(hints[field.name], field.name)) is not None}
+        if not isinstance(raw, Mapping):
+            raise self._error(at, f"a mapping with the keys {', '.join(keys)}", raw)
+        for key in raw:
+            if key not in keys and not self._rules.ignore_unknown and not (not at and key in self._rules.ignored):
+                hint = _nearest(key, keys) or f"the keys are {', '.join(keys)}"
+                raise ValuesError(f"{_joined(at, shown(key))} is no key here; {hint}")
+        values = {}
+        for key, field in keys.items():
+            absent = key not in raw or (raw[key] is None and self._rules.null_is_default)
+            if absent and field.default is MISSING and field.default_factory is MISSING:
+                hint = _nearest(key, raw)
+                raise ValuesError(f"{at or self._name} wants the key {key}{f'; {hint}' if hint else ''}")
+            if not absent:
+                values[field.name] = self.read(hints[field.name], raw[key], _joined(at, key))
+        try:
+            return kind(**values)
+        except ValuesError:
+            raise
+        except ValueError as err:  # a check of the dataclass itself, on several fields
+            raise ValuesError(f"{at or self._name}: {err}") from None
+
+    def _error(self, at: str, wants: str, raw: object, choices: Collection[str] = ()) -> ValuesError:
+        hint = _nearest(raw, choices)
+        return ValuesError(f"{at or self._name} wants {wants}, not {shown(raw)}{f'; {hint}' if hint else ''}")
+
+
+def shown(raw: object) -> str:
+    """A value for a message: in one line, short."""
+    if raw is None or isinstance(raw, bool):
+        return "null" if raw is None else str(raw).lower()
+    if isinstance(raw, (Mapping, list)):
+        return "a mapping" if isinstance(raw, Mapping) else "a list"
+    text = repr(raw) if isinstance(raw, (str, int, float)) else f"a {type(raw).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _joined(at: str, key: str) -> str:
+    return f"{at}.{key}" if at else key
+
+
+def _nearest(word: object, known: Collection[Any]) -> str:
+    """A question for the known word that `word` is most like; "" where none is."""
+    if not isinstance(word, str):
+        return ""
+    import difflib
+
+    found = difflib.get_close_matches(word[:100], [item for item in known if isinstance(item, str)], 1, 0.7)
+    return f"did you mean {shown(found[0])}?" if found else ""
+
+
+def _one_line(err: BaseException) -> str:
+    return " ".join(str(err).split()) or type(err).__name__
