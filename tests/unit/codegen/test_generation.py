@@ -137,7 +137,7 @@ def test_a_dense_model(make: Make) -> None:
     assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in chosen
     assert not any(path.endswith("/conv.cc") for path in chosen)
     assert "kInput0Scale = 0.5f" in source(made, "src/models/net0.hpp")
-    assert made.manifest.scales == {"net0": [(0.5, 0)]}
+    assert made.manifest.scales == {"net0": ((0.5, 0),)}
 
 
 def test_each_operator_is_registered_once(make: Make) -> None:
@@ -163,7 +163,7 @@ def test_types(make: Make, code: str, kind: str, c_type: str, size: int) -> None
 def test_float_outputs_carry_no_scale(make: Make) -> None:
     made = make(unary("RELU", "float32"))
     assert "Scale" not in source(made, "src/models/net0.hpp")
-    assert made.manifest.scales == {"net0": [None]}
+    assert made.manifest.scales == {"net0": (None,)}
 
 
 @pytest.mark.parametrize("kind", ["float16", "complex64", "string"])
