@@ -35,7 +35,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig  # noqa: E402
 from tflm_zephyr.codegen.app_spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.codegen.generation import Generated, generate  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
-from tflm_zephyr.validation.arena_sizing import Size, measure_app  # noqa: E402
+from tflm_zephyr.validation.arena_sizing import ModelSize, measure_app  # noqa: E402
 
 BOARD = "mps2/an385"
 LIBRARIES = ("reference", "cmsis_nn")
@@ -53,8 +53,8 @@ class Row:
     name: str
     made: Generated
     index: int
-    size: Size
-    stock: Size
+    size: ModelSize
+    stock: ModelSize
 
     @property
     def ratio(self) -> float:

@@ -2,7 +2,7 @@
 """Fixtures for tests of a model on its device: in QEMU, on a board, or inside Zephyr's twister.
 
 `tflm` calls the model with real values and gives real values back; `tflm_session` is the session below it. Where the
-model runs is said by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
+model runs is set by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
 in the ini file with underscores, or by twister's pytest harness, whose build and device are taken.
 """
 
@@ -79,7 +79,7 @@ def _bytes(tensor: TensorInfo, value: numpy.ndarray) -> bytes:
     return elements(value, tensor, where).tobytes()
 
 
-class _Desk:
+class _SharedSession:
     """One session for all tests of a run, opened when the first needs it and again when it was lost."""
 
     def __init__(self, target: DeviceTarget) -> None:
@@ -102,7 +102,7 @@ class _Desk:
         return self._session
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the session if one is open."""
         from tflm_zephyr.errors import DeviceError
 
         session, self._session = self._session, None
@@ -116,66 +116,66 @@ def tflm_target(request: pytest.FixtureRequest) -> DeviceTarget:
     """Where the model runs; override it to say so in a conftest.py."""
     from tflm_zephyr.device.session import DeviceTarget
 
-    told = {name: _told(request.config, name) for name, *_ in _OPTIONS}
-    if told["app"] or told["port"] or told["dev-id"] or told["host"]:
+    options = {name: _option(request.config, name) for name, *_ in _OPTIONS}
+    if options["app"] or options["port"] or options["dev-id"] or options["host"]:
         return DeviceTarget(
-            app=Path(told["app"]) if told["app"] else None,
-            board=told["board"],
-            port=told["port"] or ("auto" if told["dev-id"] else ""),
-            usb_serial=told["dev-id"],
-            host_model=Path(told["host"]) if told["host"] else None,
-            model=told["model"],
+            app=Path(options["app"]) if options["app"] else None,
+            board=options["board"],
+            port=options["port"] or ("auto" if options["dev-id"] else ""),
+            usb_serial=options["dev-id"],
+            host_model=Path(options["host"]) if options["host"] else None,
+            model=options["model"],
         )
     harness = getattr(request.config, "twister_harness_config", None)
     if harness is not None:
-        return _twister_target(request, harness.devices[0], told["model"])
+        return _twister_target(request, harness.devices[0], options["model"])
     pytest.fail(
         "nothing says where the model is to run: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False
     )
 
 
-def _told(config: pytest.Config, name: str) -> str:
+def _option(config: pytest.Config, name: str) -> str:
     """An option, else the ini file's, a path in which is relative to that file."""
     option = config.getoption(f"--tflm-{name}")
     if option:
         return str(option)
-    told = str(config.getini(f"tflm_{name.replace('-', '_')}") or "")
-    return str(config.rootpath / told) if told and name in ("app", "host") else told
+    value = str(config.getini(f"tflm_{name.replace('-', '_')}") or "")
+    return str(config.rootpath / value) if value and name in ("app", "host") else value
 
 
 def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> DeviceTarget:
-    """Twister's own build: in QEMU started here, on a board flashed by twister and its port taken over."""
+    """Twister's own build: an emulator started here, or a board flashed by twister, whose port is taken over."""
     from tflm_zephyr.device.session import DeviceTarget
 
-    if device.type == "qemu":
-        elf = Path(device.app_build_dir) / "zephyr" / "zephyr.elf"
-        return DeviceTarget(elf=elf, board=device.platform, model=model, run_timeout_s=device.base_timeout)
+    if device.type in ("qemu", "native"):
+        folder = Path(device.app_build_dir)
+        return DeviceTarget(build_dir=folder, board=device.platform, model=model, run_timeout_s=device.base_timeout)
     if device.type == "hardware":
         board = request.getfixturevalue("device_object")
         board.initialize_log_files(request.node.name)
         board.launch()
         board.disconnect()
         return DeviceTarget(port=device.serial, baudrate=device.baud, model=model, run_timeout_s=device.base_timeout)
-    pytest.fail(f"twister's device is of type {device.type}: tflm-zephyr drives qemu and hardware", False)
+    pytest.fail(f"twister's device is of type {device.type}: tflm-zephyr drives qemu, native and hardware", False)
 
 
 @pytest.fixture(scope="session")
-def _tflm_desk(tflm_target: DeviceTarget) -> Iterator[_Desk]:
-    desk = _Desk(tflm_target)
-    yield desk
-    desk.close()
+def _tflm_shared(tflm_target: DeviceTarget) -> Iterator[_SharedSession]:
+    shared = _SharedSession(tflm_target)
+    yield shared
+    shared.close()
 
 
 @pytest.fixture
-def tflm_session(_tflm_desk: _Desk) -> Session:
+def tflm_session(_tflm_shared: _SharedSession) -> Session:
     """An open session, the model in its initial state; shared by all tests, so none may close it."""
     from tflm_zephyr.errors import ToolError
 
     try:
-        return _tflm_desk.session()
+        return _tflm_shared.session()
     except ToolError as error:
-        said = str(error)
-    pytest.fail(said, False)  # past the error, which is not to be shown beside its line
+        message = str(error)
+    pytest.fail(message, False)  # past the error, which is not to be shown beside its line
 
 
 @pytest.fixture

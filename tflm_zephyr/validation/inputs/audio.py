@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors import TensorLike, element_type, elements, raw_elements, real_values
-from tflm_zephyr.validation.inputs.sample import FeedOptions, Sample
+from tflm_zephyr.validation.inputs.sample import InputOptions, Sample
 
 if TYPE_CHECKING:
     import numpy
@@ -19,7 +19,7 @@ _FULL_SCALE = 32768.0
 _UNKNOWN_BYTES = 0x7FFF0000  # what programs write that make sound into a pipe says no length: this or more
 
 
-def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> list[Sample]:
+def audio_samples(data: bytes, name: str, tensor: TensorLike, options: InputOptions) -> list[Sample]:
     """The WAV file in `data` for the input `tensor`.
 
     Sound samples are 16 bits: an int16 tensor that is not quantised takes them as they are, others as real values

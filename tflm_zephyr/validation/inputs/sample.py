@@ -28,7 +28,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class FeedOptions:
+class InputOptions:
     """How files are read.
 
     `raw`: numbers, pixels and sound samples are the tensors' own elements, not real values. `pixels`: the real

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fakes.liar import Liar, Lie, Tensor, paused
+from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message
 from tflm_zephyr.device.session import channel, frames, messages
 from tflm_zephyr.device.session.console_text import Heard
 from tflm_zephyr.device.session.device_session import DeviceSession
-from tflm_zephyr.device.session.messages import AGAIN, ANSWER, Kind, Message
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 
 WHOLE = "0123456789abcdef" * 4

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tflm_zephyr.device.session.readable import readable
+from tflm_zephyr.device.readable import readable
 
 VERSION = 1
 HEADER = struct.Struct("<BBHI")  # kind, status, sequence, session
