@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tflm_zephyr.device.transport import host, qemu, recording, serial_port
+from tflm_zephyr.device.transport import host, native, qemu, recording, serial_port
 from tflm_zephyr.device.transport.target import Transport
 
 _ALL = (
@@ -14,6 +14,7 @@ _ALL = (
     host.TRANSPORT,
     serial_port.TRANSPORT,
     qemu.TRANSPORT,
+    native.TRANSPORT,
 )
 
 TRANSPORTS: Mapping[str, Transport] = MappingProxyType({transport.name: transport for transport in _ALL})
