@@ -139,7 +139,7 @@ def _loaded(raw: dict[str, Any]) -> Cost:
 
 
 def _typed(found: MeasuredProfile) -> MeasuredProfile:
-    """`found`, whose values are of the types that they are said to be."""
+    """`found`, with every value's type checked."""
     for name in ("model", "sha256", "board", "kernels", "unit"):
         if not isinstance(getattr(found, name), str):
             raise ValueError(f"{name} is no text")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.records import as_bytes, begin, self_test, with_end
+from tests.fakes.scripted_link import ScriptedLink
 from tests.unit.codegen.test_app_spec import app as app_spec
 from tests.unit.codegen.test_app_spec import model as model_spec
-from tests.fakes.scripted_link import ScriptedLink
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render

@@ -72,7 +72,7 @@ class Channel:
         self._rtt_s: float | None = None
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
-        self._alive = 0.0  # when the device last said anything to this session
+        self._alive = 0.0  # when the device last sent anything to this session
         self._progress = 0.0  # when it last answered what was asked for, or was asked
         self._patience_s = 0.0
         self._asked_again: tuple[int, float] = (-1, 0.0)  # the last AGAIN that was obeyed, and until when it is alone
@@ -95,7 +95,7 @@ class Channel:
         return answer
 
     def widen(self, window_bytes: int) -> None:
-        """What the device takes in while it is busy."""
+        """Set the bytes that the device takes in while it is busy."""
         self._window_bytes = window_bytes
 
     def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:

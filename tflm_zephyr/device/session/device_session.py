@@ -166,7 +166,7 @@ class DeviceSession(BaseSession):
         self._recovering("writing the inputs", lambda: self._write(inputs))
 
     def echo(self, payloads: Iterable[bytes]) -> list[bytes]:
-        """What the device sends back of `payloads`, each at most Hello.limits.payload_bytes."""
+        """The payloads that the device sends back for `payloads`, each at most Hello.limits.payload_bytes."""
         requests = [Request(Kind.ECHO, payload) for payload in payloads]
         return self._recovering("an echo", lambda: self._ask(requests))
 

@@ -62,7 +62,7 @@ class Link(Protocol):
         """Release everything; does nothing when not open."""
 
     def read(self, timeout_s: float) -> bytes:
-        """What has come, as soon as something has; b"" when nothing came in `timeout_s`.
+        """The bytes that have come, as soon as there are any; b"" when nothing came in `timeout_s`.
 
         Raises LinkEndedError.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user named (an app, an ELF, a port, a URL, a recording, a model) -> the transport that leads there."""
+"""DeviceTarget (an app, an ELF, a port, a URL, a recording, a model) -> the transport that leads there."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class SerialLink:
                 return b""
 
     def _waiting(self) -> bytes:
-        """What else is there; a port that ends here says so at the next read, so that no byte is lost."""
+        """The other bytes that are there; a port that ends here reports it at the next read, so no byte is lost."""
         try:
             return bytes(self._port.read(self._port.in_waiting))
         except (OSError, TypeError, ValueError):

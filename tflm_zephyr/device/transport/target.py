@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user named to run a model on, and a transport: how to get there."""
+"""DeviceTarget: where the user wants a model to run. Transport: one way to get there."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
     try:
         with wave.open(io.BytesIO(data)) as file:
             channels, width, rate_hz = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            told = file.getnframes()
-            frames = file.readframes(told)
+            announced = file.getnframes()
+            frames = file.readframes(announced)
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
         raise ToolError(
             f"not a readable WAV file ({str(error) or 'it ends too early'})",
@@ -118,9 +118,9 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
             hint=f"Convert it, as `sox IN -r {wanted_hz} OUT.wav` does",
         )
     came = len(frames) // (width * channels)
-    if came < told and told * width * channels < _UNKNOWN_BYTES:
+    if came < announced and announced * width * channels < _UNKNOWN_BYTES:
         raise ToolError(
-            f"not a whole WAV file (it ends after {came} of {told} sound samples)", where=name, hint="Copy it anew"
+            f"not a whole WAV file (it ends after {came} of {announced} sound samples)", where=name, hint="Copy it anew"
         )
     whole = frames[: came * width * channels]
     notes = [f"{rate_hz} Hz taken as the model's rate"] if wanted_hz is None else []

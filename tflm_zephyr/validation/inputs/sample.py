@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is fed to a model: its inputs' bytes, and how files become those."""
+"""A model's input bytes, and the options by which files become those."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InputOptions:
     values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: from one window
     of a recording to the next, None for windows that follow each other. `frontend`: a model that turns
     windows into the rows of the model's input. `rate_hz`: the rate of the sound that the model takes; None: not known,
-    any rate is taken and told. `format`: one of FORMATS, or "" for what the content shows.
+    any rate is taken, with a note. `format`: one of FORMATS, or "" for what the content shows.
     """
 
     raw: bool = False
