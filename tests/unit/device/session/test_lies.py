@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fakes.liar import Liar, Lie, Tensor, paused
+from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message
-from tflm_zephyr.device.session import channel, frames, messages
+from tflm_zephyr.device.session import channel
 from tflm_zephyr.device.session.console_text import ConsoleText
 from tflm_zephyr.device.session.device_session import DeviceSession
 from tflm_zephyr.device.session.opening import open_session
