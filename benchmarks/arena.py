@@ -2,8 +2,8 @@
 """Heads and arenas of every model: python benchmarks/arena.py [--kernels reference] [--models NAME ...]
 
 Head, in bytes, of the model's plan: linear (every buffer its own place), greedy (TFLM's own placing when the app
-starts), packed (all buffers placed freely), in-place (the app's plan, with in-place operators), bound (what no plan goes below);
-then the tail.
+starts), packed (all buffers placed freely), in-place (the app's plan, with in-place operators), bound (what no
+plan goes below); then the tail.
 
 Arena: predicted, measured by `tflm-zephyr size` (the smallest that allocates and runs with equal outputs, proven by a
 build with that size and one with 16 bytes less), and stock: the smallest with which TFLM's own interpreter and planner
@@ -35,7 +35,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig  # noqa: E402
 from tflm_zephyr.codegen.app_spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.codegen.generation import Generated, generate  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
-from tflm_zephyr.validation.arena_sizing import Size, measure_app  # noqa: E402
+from tflm_zephyr.validation.arena_sizing import ModelSize, measure_app  # noqa: E402
 
 BOARD = "mps2/an385"
 LIBRARIES = ("reference", "cmsis_nn")
@@ -53,8 +53,8 @@ class Row:
     name: str
     made: Generated
     index: int
-    size: Size
-    stock: Size
+    size: ModelSize
+    stock: ModelSize
 
     @property
     def ratio(self) -> float:

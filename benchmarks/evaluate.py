@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import positive, say_load  # noqa: E402
 from tflm_zephyr.device.session.opening import open_session  # noqa: E402
-from tflm_zephyr.device.session.target import DeviceTarget  # noqa: E402
+from tflm_zephyr.device.transport.target import DeviceTarget  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.tensors.dataset import load_dataset, quantise  # noqa: E402
 from tflm_zephyr.validation.evaluation.pool import Pool  # noqa: E402

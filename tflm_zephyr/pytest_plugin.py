@@ -3,7 +3,7 @@
 
 `tflm` calls the model with real values and gives real values back; `tflm_session` is the session below it. Where the
 model runs is set by options (--tflm-app, --tflm-board, --tflm-port, --tflm-dev-id, --tflm-host), by the same names
-in the ini file with underscores, or by twister's pytest harness, with its build and device.
+in the ini file with underscores, or by twister's pytest harness, whose build and device are taken.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _SharedSession:
         return self._session
 
     def close(self) -> None:
-        """Close the session, if one is open."""
+        """Close the session if one is open."""
         from tflm_zephyr.errors import DeviceError
 
         session, self._session = self._session, None
@@ -117,23 +117,25 @@ def tflm_target(request: pytest.FixtureRequest) -> DeviceTarget:
     """Where the model runs; override it to say so in a conftest.py."""
     from tflm_zephyr.device.session import DeviceTarget
 
-    given = {name: _given(request.config, name) for name, *_ in _OPTIONS}
-    if given["app"] or given["port"] or given["dev-id"] or given["host"]:
+    options = {name: _option(request.config, name) for name, *_ in _OPTIONS}
+    if options["app"] or options["port"] or options["dev-id"] or options["host"]:
         return DeviceTarget(
-            app=Path(given["app"]) if given["app"] else None,
-            board=given["board"],
-            port=given["port"] or ("auto" if given["dev-id"] else ""),
-            usb_serial=given["dev-id"],
-            host_model=Path(given["host"]) if given["host"] else None,
-            model=given["model"],
+            app=Path(options["app"]) if options["app"] else None,
+            board=options["board"],
+            port=options["port"] or ("auto" if options["dev-id"] else ""),
+            usb_serial=options["dev-id"],
+            host_model=Path(options["host"]) if options["host"] else None,
+            model=options["model"],
         )
     harness = getattr(request.config, "twister_harness_config", None)
     if harness is not None:
-        return _twister_target(request, harness.devices[0], given["model"])
-    pytest.fail("no target for the model: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False)
+        return _twister_target(request, harness.devices[0], options["model"])
+    pytest.fail(
+        "nothing says where the model is to run: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False
+    )
 
 
-def _given(config: pytest.Config, name: str) -> str:
+def _option(config: pytest.Config, name: str) -> str:
     """An option, else the ini file's, a path in which is relative to that file."""
     option = config.getoption(f"--tflm-{name}")
     if option:
@@ -143,19 +145,19 @@ def _given(config: pytest.Config, name: str) -> str:
 
 
 def _twister_target(request: pytest.FixtureRequest, device: Any, model: str) -> DeviceTarget:
-    """Twister's own build: in QEMU started here, on a board flashed by twister and its port taken over."""
+    """Twister's own build: an emulator started here, or a board flashed by twister, whose port is taken over."""
     from tflm_zephyr.device.session import DeviceTarget
 
-    if device.type == "qemu":
-        elf = Path(device.app_build_dir) / "zephyr" / "zephyr.elf"
-        return DeviceTarget(elf=elf, board=device.platform, model=model, run_timeout_s=device.base_timeout)
+    if device.type in ("qemu", "native"):
+        folder = Path(device.app_build_dir)
+        return DeviceTarget(build_dir=folder, board=device.platform, model=model, run_timeout_s=device.base_timeout)
     if device.type == "hardware":
         board = request.getfixturevalue("device_object")
         board.initialize_log_files(request.node.name)
         board.launch()
         board.disconnect()
         return DeviceTarget(port=device.serial, baudrate=device.baud, model=model, run_timeout_s=device.base_timeout)
-    pytest.fail(f"twister's device is of type {device.type}: tflm-zephyr drives qemu and hardware", False)
+    pytest.fail(f"twister's device is of type {device.type}: tflm-zephyr drives qemu, native and hardware", False)
 
 
 @pytest.fixture(scope="session")
@@ -173,8 +175,8 @@ def tflm_session(_tflm_shared: _SharedSession) -> Session:
     try:
         return _tflm_shared.session()
     except ToolError as error:
-        said = str(error)
-    pytest.fail(said, False)  # outside the except block, so that pytest shows this line alone
+        message = str(error)
+    pytest.fail(message, False)  # past the error, which is not to be shown beside its line
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.fakes.in_thread import InThread, raw_pty
-from tflm_zephyr.device.session import frames
-from tflm_zephyr.device.session.messages import ANSWER, Kind, Message, TableOf
+from tflm_zephyr.device.protocol import frames
+from tflm_zephyr.device.protocol.messages import ANSWER, Kind, Message, TableOf
 
 DONE = b"\0" + struct.pack("<I", 123)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from tflm_zephyr.device.console.result import Arena
 from tflm_zephyr.device.session.base import (
+    BaseSession,
     Captured,
-    Closing,
     Hello,
     Invocation,
     Limits,
@@ -16,6 +16,7 @@ from tflm_zephyr.device.session.base import (
     OperatorInfo,
     OperatorOutput,
     Profile,
+    SessionCapabilities,
     TensorInfo,
 )
 from tflm_zephyr.errors import DeviceError
@@ -70,7 +71,7 @@ def hello_of(model: Model, **changes: object) -> Hello:
     return Hello(**{**plain, **changes})  # type: ignore[arg-type]
 
 
-class FakeSession(Closing):
+class FakeSession(BaseSession):
     """See the module. `change(operator, output bytes)` is what the device's kernel makes of each operator's output.
 
     The model's outputs follow from a changed operator only where it is one whose outputs are the model's.
@@ -93,6 +94,8 @@ class FakeSession(Closing):
         self.hello = hello_of(self.model, **hello)
         self._change, self._outputs, self._ticks, self._left = change, outputs, ticks, fails_after
         self._resets = resets
+        counts = self.hello.where != "host"
+        self.capabilities = SessionCapabilities(captures=counts, counts_ticks=counts)
         self.done: list[str] = []
         self.closed = False
 

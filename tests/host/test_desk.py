@@ -15,7 +15,7 @@ from tflm_zephyr.device.session.host_session import HostSession
 from tflm_zephyr.tensors.dataset import load_dataset
 from tflm_zephyr.validation.accuracy import evaluate_host
 from tflm_zephyr.validation.inputs.files import read_samples
-from tflm_zephyr.validation.inputs.sample import FeedOptions
+from tflm_zephyr.validation.inputs.sample import InputOptions
 
 pytestmark = pytest.mark.usefixtures("_engines")
 
@@ -94,6 +94,6 @@ def test_windows_go_on_from_each_other_in_one_child(tool: Tool, shared: Path) ->
     assert twice[33:] == [{**answer, "notes": more["notes"]} for answer, more in zip(whole, twice[33:], strict=True)]
     # The spectral subtraction keeps an estimate of the noise, so a window alone is another thing than in its place.
     with HostSession(model) as session:
-        later = read_samples(str(sound), session.hello.inputs, FeedOptions())[20]
+        later = read_samples(str(sound), session.hello.inputs, InputOptions())[20]
         alone = session.invoke(later.inputs).outputs[0]
     assert list(np.frombuffer(alone, np.int8)) != whole[20]["outputs"][0]["values"]

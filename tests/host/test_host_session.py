@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.unit.codegen.test_generation import variables
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host.run import available, run_host, run_many
 

@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.session import FakeSession
 from tests.helpers.small_models import dense
 from tflm_zephyr.device.session import opening
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 
 pytest_plugins = ["pytester"]
@@ -160,19 +160,19 @@ HARNESS = """
 """
 
 
-@pytest.mark.parametrize("kind", ["qemu", "hardware", "native"])
+@pytest.mark.parametrize("kind", ["qemu", "hardware", "native", "unit"])
 def test_twisters_build_and_device_are_taken(pytester: pytest.Pytester, opened: Opened, kind: str) -> None:
     pytester.makeconftest(HARNESS.replace("TYPE", repr(kind)))
     pytester.makepyfile(FIVE_LINES)
     done = run(pytester)
-    if kind == "native":
+    if kind == "unit":
         done.assert_outcomes(errors=1)
-        done.stdout.fnmatch_lines(["*of type native: tflm-zephyr drives qemu and hardware*"])
+        done.stdout.fnmatch_lines(["*of type unit: tflm-zephyr drives qemu, native and hardware*"])
         return
     done.assert_outcomes(passed=1)
     (target,) = opened.targets
-    if kind == "qemu":
-        assert target == DeviceTarget(elf=Path("out/zephyr/zephyr.elf"), board="mps2/an385", run_timeout_s=30.0)
+    if kind in ("qemu", "native"):
+        assert target == DeviceTarget(build_dir=Path("out"), board="mps2/an385", run_timeout_s=30.0)
     else:
         assert target == DeviceTarget(port="/dev/ttyACM0", baudrate=1_000_000, run_timeout_s=30.0)
         assert (pytester.path / "calls").read_text() == "logs launch disconnect close"

@@ -91,8 +91,8 @@ def test_debug_brings_tflms_messages_back(tool: Tool, apps: Path) -> None:
         tool("build", app, "--board", BOARD)
         said[bool(profile)] = tool("run", app, "--board", BOARD, code=1)
     assert all("AllocateTensors failed" in text and text.count("\n") == 1 for text in said.values())
-    assert "Before that it said" in said[True] and "Failed to" in said[True]
-    assert "Before that it said" not in said[False]
+    assert "Before that it printed" in said[True] and "Failed to" in said[True]
+    assert "Before that it printed" not in said[False]
 
 
 def test_debug_app_runs(tool: Tool, apps: Path) -> None:

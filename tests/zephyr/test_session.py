@@ -12,7 +12,7 @@ import pytest
 
 from tests.zephyr.conftest import ROOT, Tool
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.codegen.test_generation import with_custom
 from tests.zephyr.conftest import Tool
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
@@ -93,6 +93,6 @@ def test_a_custom_operator_runs_and_its_text_is_heard(app: Path) -> None:
 def test_a_crash_is_told_at_once(app: Path, first: int, said: str) -> None:
     with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         begun = time.monotonic()
-        with pytest.raises(DeviceError, match=f"{said}.*Last heard: my op: {first}"):
+        with pytest.raises(DeviceError, match=f"{said}.*Last lines: my op: {first}"):
             session.invoke([bytes((first, 0, 0, 0))])
         assert time.monotonic() - begun < 10

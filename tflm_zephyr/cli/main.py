@@ -242,10 +242,11 @@ def _run(commands: _Commands) -> None:
     parser.add_argument(
         "--target",
         choices=("qemu", "serial", "host"),
-        help="default: serial with --port, QEMU where the board has it",
+        help="default: serial with --port, QEMU where it emulates the board, else the board on USB",
     )
     parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="where the board's build is")
     parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
+    parser.add_argument("--dev-id", metavar="ID", help="the board on USB by its debug probe's serial number")
     parser.add_argument("--baudrate", type=_count, metavar="N", help="default: the board's, 115200")
     parser.add_argument("--flash", action="store_true", help="flash the board first")
     parser.add_argument(

@@ -5,32 +5,31 @@ from __future__ import annotations
 
 from tflm_zephyr.validation import profile
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
-from tflm_zephyr.validation.arena_sizing import STEP, BuildApp, MeasuredSizes, Size, emulator_for, measure_app
-from tflm_zephyr.validation.divergence import Culprit, Given, Search
+from tflm_zephyr.validation.arena_sizing import STEP, BuildApp, MeasuredSizes, ModelSize, emulator_for, measure_app
+from tflm_zephyr.validation.divergence import DifferingOperator, DivergenceSearch, OperatorInput
 from tflm_zephyr.validation.invocation import invoke_all
-from tflm_zephyr.validation.labels import Answer, check_labels, choices, load_labels, shown_values
+from tflm_zephyr.validation.labels import SampleOutputs, check_labels, load_labels, ranked_classes, shown_values
 from tflm_zephyr.validation.profile import Cost, CostChange, MeasuredProfile, as_json
 from tflm_zephyr.validation.verification import Failure, Verification, random_samples, verify
 
 __all__ = [
     "STEP",
     "Accuracy",
-    "Answer",
     "BuildApp",
     "Cost",
     "CostChange",
-    "Culprit",
     "Deviation",
+    "DifferingOperator",
+    "DivergenceSearch",
     "Failure",
-    "Given",
     "MeasuredProfile",
     "MeasuredSizes",
-    "Search",
-    "Size",
+    "ModelSize",
+    "OperatorInput",
+    "SampleOutputs",
     "Verification",
     "as_json",
     "check_labels",
-    "choices",
     "deviate",
     "deviation_host",
     "emulator_for",
@@ -40,6 +39,7 @@ __all__ = [
     "measure_app",
     "profile",
     "random_samples",
+    "ranked_classes",
     "score",
     "shown_values",
     "verify",

@@ -4,7 +4,7 @@
 The apps that are built are not the user's but made of the same AppSpec, with a board that QEMU emulates: the board
 itself, or one whose core is the same. The measuring app has a roomy arena for each model and looks for the smallest
 that allocates and runs with equal outputs. The proving app is a plain one: with the sizes found its self-test passes,
-with 16 bytes less for each model none passes, and each says why.
+with 16 bytes less for each model none passes, and each reports why.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tflm_zephyr.codegen import (
     ArenaMeasurement,
     ArenaSpec,
     MeasurementTarget,
+    ModelSpec,
     StackMeasurement,
     data_sha256,
     moved,
@@ -26,7 +27,13 @@ from tflm_zephyr.codegen import (
     with_arenas,
     write_copy,
 )
-from tflm_zephyr.device.console import Ended, MeasuredArena, endings, gather_results, measure_arenas
+from tflm_zephyr.device.console import (
+    MeasuredArena,
+    SelfTestEnding,
+    gather_results,
+    measure_arenas,
+    self_test_endings,
+)
 from tflm_zephyr.device.transport import Link
 from tflm_zephyr.errors import BoardError, DeviceError
 
@@ -43,8 +50,8 @@ OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Size:
-    """A model's size on a board: measured, and proven. `refusal` is what it says with 16 bytes less."""
+class ModelSize:
+    """A model's size on a board: measured, and proven. `refusal` is the error that it reports with 16 bytes less."""
 
     measured: MeasuredArena
     arena: ArenaMeasurement
@@ -59,7 +66,7 @@ class MeasuredSizes:
     board: Board
     emulated: Board
     target: MeasurementTarget
-    models: tuple[Size, ...]
+    models: tuple[ModelSize, ...]
     stack: StackMeasurement
 
 
@@ -106,6 +113,55 @@ def proving_app(
     return replace(with_arenas(moved(spec, board, app, folder), arenas), main_stack_bytes=stack_bytes)
 
 
+@dataclass(frozen=True)
+class _Measurement:
+    """One measurement: the app, the board that it is for, and how its copies are built and run on `emulated`."""
+
+    spec: AppSpec
+    board: Board
+    emulated: Board
+    app: Path
+    build: BuildApp
+    link: MakeLink
+    timeout_s: float
+    on_line: OnLine | None
+
+    @property
+    def idents(self) -> list[str]:
+        """The models' names in the app."""
+        return [model.ident for model in self.spec.models]
+
+    @property
+    def folder(self) -> Path:
+        """Where the copies are written."""
+        return self.app / "build" / "size" / self.board.file_stem
+
+    def measure(self) -> tuple[MeasuredArena, ...]:
+        """The smallest arena of each model, by one build and run."""
+        folder = self.folder / "measure"
+        write_copy(folder, measuring_app(self.spec, self.emulated, self.app, folder))
+        link = self.link(self.emulated, self.build(folder, self.emulated))
+        return measure_arenas(link, self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
+
+    def prove(self, found: Sequence[MeasuredArena], stack_bytes: int) -> tuple[SelfTestEnding, ...]:
+        """Each model passes in the arena found; how it ends with STEP bytes less. Raises DeviceError when one fails."""
+        timeout_s, on_line = self.timeout_s, self.on_line
+        link = self._proving_link(found, 0, stack_bytes)
+        proof = gather_results(link, models=len(self.idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
+        failed = [result.model for result in proof if result.status == "fail"]
+        if failed:
+            what = f"{', '.join(failed)} failed in the arena that was measured"
+            raise DeviceError(what, where=self.emulated.name)
+        link = self._proving_link(found, STEP, stack_bytes)
+        return self_test_endings(link, self.idents, timeout_s=timeout_s, on_line=on_line)
+
+    def _proving_link(self, found: Sequence[MeasuredArena], less: int, stack_bytes: int) -> Link:
+        folder = self.folder / "prove"
+        made = proving_app(self.spec, self.emulated, self.app, folder, found, less=less, stack_bytes=stack_bytes)
+        write_copy(folder, made)
+        return self.link(self.emulated, self.build(folder, self.emulated))
+
+
 def measure_app(
     spec: AppSpec,
     board: Board,
@@ -124,58 +180,35 @@ def measure_app(
     keep_stack: the main stack is the user's; it is measured all the same. compiler: what `build` compiles with. Raises
     BuildError; DeviceError when a model does not run, or a proof fails.
     """
-    folder = app / "build" / "size" / board.file_stem
-    idents = [model.ident for model in spec.models]
-    measuring = folder / "measure"
-    write_copy(measuring, measuring_app(spec, emulated, app, measuring))
-    elf = build(measuring, emulated)
-    found = measure_arenas(link(emulated, elf), idents, timeout_s=timeout_s, on_line=on_line)
-    kernels = found[0].result.kernels
-    target = target_of(spec, board, kernels, compiler)
-    assert target is not None  # the board has a core, and the build has told the kernels
+    work = _Measurement(spec, board, emulated, app, build, link, timeout_s, on_line)
+    found = work.measure()
+    target = target_of(spec, board, found[0].result.kernels, compiler)
+    assert target is not None  # the board has a core, and the app reported its kernels
     stacks = found[-1].result.stacks
     if stacks is None:
-        raise DeviceError("it does not tell how much of its stacks was used", where=emulated.name)
+        raise DeviceError("the app does not report how much of its stacks was used", where=emulated.name)
     shas = tuple(sorted(map(data_sha256, spec.models)))
     stack = StackMeasurement(shas, target, emulated.name, stacks.main_used_bytes)
-    stack_bytes = spec.main_stack_bytes if keep_stack else stack.stack_bytes
-    proving = folder / "prove"
-
-    def link_with(less: int) -> Link:
-        made = proving_app(spec, emulated, app, proving, found, less=less, stack_bytes=stack_bytes)
-        write_copy(proving, made)
-        return link(emulated, build(proving, emulated))
-
-    proof = gather_results(link_with(0), models=len(idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
-    failed = [result.model for result in proof if result.status == "fail"]
-    if failed:
-        raise DeviceError(f"{', '.join(failed)} failed in the arena that was measured", where=emulated.name)
-    refused = endings(link_with(STEP), idents, timeout_s=timeout_s, on_line=on_line)
-    estimates = {model.ident: model.arena.bytes for model in spec.models}
+    endings = work.prove(found, spec.main_stack_bytes if keep_stack else stack.stack_bytes)
     models = {model.ident: model for model in spec.models}
-    sizes = tuple(
-        Size(
-            item,
-            ArenaMeasurement(
-                item.model,
-                data_sha256(models[item.model]),
-                target,
-                emulated.name,
-                item.arena_bytes,
-                item.floor_bytes,
-                item.head_bytes,
-                item.tail_bytes,
-            ),
-            estimates[item.model],
-            _refusal(item, refused, emulated),
-        )
-        for item in found
-    )
+    sizes = tuple(_size(item, models[item.model], target, emulated, endings) for item in found)
     return MeasuredSizes(board, emulated, target, sizes, stack)
 
 
-def _refusal(item: MeasuredArena, refused: Sequence[Ended], board: Board) -> str:
-    ended = next(ended for ended in refused if ended.model == item.model)
+def _size(
+    item: MeasuredArena,
+    model: ModelSpec,
+    target: MeasurementTarget,
+    emulated: Board,
+    endings: Sequence[SelfTestEnding],
+) -> ModelSize:
+    sizes = item.arena_bytes, item.floor_bytes, item.head_bytes, item.tail_bytes
+    arena = ArenaMeasurement(item.model, data_sha256(model), target, emulated.name, *sizes)
+    return ModelSize(item, arena, model.arena.bytes, _refusal(item, endings, emulated))
+
+
+def _refusal(item: MeasuredArena, endings: Sequence[SelfTestEnding], board: Board) -> str:
+    ended = next(ended for ended in endings if ended.model == item.model)
     if ended.code is None:
         what = f"{item.model} also runs in {item.arena_bytes - STEP} bytes, 16 less than the smallest that was found"
         raise DeviceError(what, where=board.name, hint="Does a kernel ask for memory by what there is?")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first operator whose outputs on a device differ from the reference, with what it was given.
+"""The first operator whose outputs on a device differ from the reference, with its inputs.
 
 The device captures each operator's outputs as it ends, under the plan and the kernels that it ships with; the
 reference keeps every tensor in memory of its own. So what differs first names the operator, or the plan that let
@@ -19,7 +19,7 @@ from tflm_zephyr.validation.inputs.sample import Sample
 
 
 @dataclass(frozen=True)
-class Given:
+class OperatorInput:
     """An input of the operator. `source`: "constant", "model input", "variable", or the operator that made it."""
 
     tensor: Tensor
@@ -28,17 +28,17 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Overwritten:
-    """The plan puts `tensor`, which `writer` writes, over `victim`, which is read after that or meanwhile."""
+class OverwrittenInput:
+    """The plan puts `output`, which `writer` writes, over `input`, which is read after that or meanwhile."""
 
-    victim: Tensor
-    tensor: Tensor
+    input: Tensor
+    output: Tensor
     writer: Operator
 
 
 @dataclass(frozen=True)
-class Culprit:
-    """`operator`'s output `tensor` is the first that differs; `given` are its inputs in the reference.
+class DifferingOperator:
+    """`operator`'s output `tensor` is the first that differs; `inputs` are its inputs in the reference.
 
     On the device its inputs were the same as each was made. `overwritten`: what the app's plan lets be written over
     them from then on, by the operator itself as well, which is sound where its kernel reads ahead of what it writes.
@@ -49,24 +49,24 @@ class Culprit:
     difference: Difference
     got: bytes
     want: bytes
-    given: tuple[Given, ...]
-    overwritten: tuple[Overwritten, ...] = ()
+    inputs: tuple[OperatorInput, ...]
+    overwritten: tuple[OverwrittenInput, ...] = ()
 
 
 @dataclass(frozen=True)
-class Search:
-    """`culprit` None: no output differs of the `compared` operators of the main subgraph, which has `operators`.
+class DivergenceSearch:
+    """`differing` None: no output differs of the `compared` operators of the main subgraph, which has `operators`.
 
     `elsewhere` are operators of other subgraphs, which are not compared.
     """
 
-    culprit: Culprit | None
+    differing: DifferingOperator | None
     compared: int
     operators: int
     elsewhere: int
 
 
-def capture(session: Session, samples: Sequence[Sample]) -> Captured:
+def capture_last(session: Session, samples: Sequence[Sample]) -> Captured:
     """The last of `samples` captured, after those before it that it goes on from."""
     session.reset()
     for sample in samples[:-1]:
@@ -74,12 +74,12 @@ def capture(session: Session, samples: Sequence[Sample]) -> Captured:
     return session.capture(samples[-1].inputs)
 
 
-def find(
+def find_difference(
     captured: Captured, model: Model, samples: Sequence[Sample], engine: str, planned: Model | None = None
-) -> Search:
-    """Whose outputs in `captured` differ first from those of `engine` on this host, if any do.
+) -> DivergenceSearch:
+    """The first operator whose outputs in `captured` differ from those of `engine` on this host, if any does.
 
-    `samples`: as for `capture`. `planned`: the model as the app carries it, with its plan. Raises as `run_many`.
+    `samples`: as for `capture_last`. `planned`: the model as the app carries it, with its plan. Raises as `run_many`.
     """
     kept = sorted({index for operator in model.main.operators for index in (*operator.outputs, *operator.inputs)})
     plain = [index for index in kept if index >= 0 and not model.main.tensors[index].is_constant]
@@ -91,7 +91,7 @@ def find(
     run = run_many(data, [sample.inputs for sample in samples], engine=engine, reset=flags, tensors=wanted)
     reference = dict(zip(wanted, run.tensors[-1], strict=True))
     seen = {o.tensor for o in captured.operators if not o.subgraph and len(o.data) == len(reference.get(o.tensor, b""))}
-    # An output that is optional or of a type that nobody reads is none to wait for.
+    # An output that is optional or of a type that cannot be compared is left out.
     compared = sum(seen >= set(operator.outputs) & set(wanted) for operator in model.main.operators)
     counts = compared, len(model.main.operators), sum(len(subgraph.operators) for subgraph in model.subgraphs[1:])
     for output in captured.operators:
@@ -104,20 +104,20 @@ def find(
         if difference is not None and not difference.close:
             # Hello.operators counts through all subgraphs; those of the main one come first.
             operator = next(op for op in model.main.operators if output.tensor in op.outputs)
-            culprit = Culprit(
+            differing = DifferingOperator(
                 operator,
                 tensor,
                 difference,
                 output.data,
                 want,
-                tuple(_given(model, index, reference) for index in operator.inputs if index >= 0),
+                tuple(_operator_input(model, index, reference) for index in operator.inputs if index >= 0),
                 () if planned is None else overwritten(planned, operator),
             )
-            return Search(culprit, *counts)
-    return Search(None, *counts)
+            return DivergenceSearch(differing, *counts)
+    return DivergenceSearch(None, *counts)
 
 
-def _given(model: Model, index: int, reference: dict[int, bytes]) -> Given:
+def _operator_input(model: Model, index: int, reference: dict[int, bytes]) -> OperatorInput:
     tensor = model.main.tensors[index]
     maker = next((op for op in model.main.operators if index in op.outputs), None)
     if tensor.data is not None:
@@ -128,10 +128,10 @@ def _given(model: Model, index: int, reference: dict[int, bytes]) -> Given:
         source = "variable"
     else:
         source = maker.label if maker is not None else "nobody"
-    return Given(tensor, source, tensor.data if tensor.data is not None else reference.get(index, b""))
+    return OperatorInput(tensor, source, tensor.data if tensor.data is not None else reference.get(index, b""))
 
 
-def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
+def overwritten(planned: Model, operator: Operator) -> tuple[OverwrittenInput, ...]:
     """The inputs of `operator` over which the file's plan puts what is written after them, up to its own outputs."""
     offsets, main = planned.offline_plan, planned.main
     if offsets is None:
@@ -140,14 +140,14 @@ def overwritten(planned: Model, operator: Operator) -> tuple[Overwritten, ...]:
     # The app's order of operators may be another one.
     last = next(op.index for op in main.operators if op.outputs == operator.outputs)
     for index in dict.fromkeys(operator.inputs):
-        victim = main.tensors[index]
-        if index < 0 or victim.is_constant or offsets[index] < 0:
+        read = main.tensors[index]
+        if index < 0 or read.is_constant or offsets[index] < 0:
             continue
         made = next((op.index for op in main.operators if index in op.outputs), -1)
         for writer in main.operators[made + 1 : last + 1]:
             for other in writer.outputs:
-                if other != index and _overlap(offsets, victim, main.tensors[other]):
-                    found.append(Overwritten(victim, main.tensors[other], writer))
+                if other != index and _overlap(offsets, read, main.tensors[other]):
+                    found.append(OverwrittenInput(read, main.tensors[other], writer))
     return tuple(found)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model answered: outputs as real values, and the labels that they stand for."""
+"""A model's outputs as real values, and the labels that they stand for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflm_zephyr.tensors import TensorLike, raw_elements, real_values
 
 
 @dataclass(frozen=True)
-class Answer:
+class SampleOutputs:
     """The outputs for one sample, bytes in the tensors' own types; `ticks` None where nothing counts them."""
 
     name: str
@@ -54,9 +54,9 @@ def check_labels(labels: Sequence[str], outputs: Sequence[TensorLike], where: st
         )
 
 
-def choices(answer: Answer, output: TensorLike, labels: Sequence[str]) -> tuple[LabelScore, ...]:
+def ranked_classes(sample: SampleOutputs, output: TensorLike, labels: Sequence[str]) -> tuple[LabelScore, ...]:
     """The classes, the largest value of the first output first; of equals the first one, as argmax has it."""
-    values = real_values(output, answer.outputs[0])
+    values = real_values(output, sample.outputs[0])
     order = sorted(range(len(values)), key=lambda k: (-values[k], k))
     return tuple(LabelScore(k, labels[k], float(values[k])) for k in order)
 

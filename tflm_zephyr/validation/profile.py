@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of each operator, over several runs, beside an older profile, and as a trace that Perfetto opens."""
+"""Each operator's ticks over several runs, beside an older profile, and as a trace that Perfetto opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Count = Annotated[int, Limits(1, _MOST)]
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an operator, or of all together: least, median and most of all runs, in the profile's unit."""
+    """The least, the median and the most of all runs, in the profile's unit, of one operator or of all together."""
 
     name: str
     least: _Ticks
@@ -67,12 +67,16 @@ class CostChange:
         return self.after / self.before - 1 if self.before else float(self.after > 0)
 
 
+def no_ticks(hello: Hello) -> DeviceError:
+    """The error for a device whose ticks do not measure an operator's work."""
+    hint = "Profile in QEMU or on a board (--app, --port)"
+    return DeviceError("nothing counts ticks there", where=hello.link, hint=hint)
+
+
 def unit_of(hello: Hello) -> tuple[str, int]:
     """The unit's name, and how many of it a tick is. Raises DeviceError where nothing counts."""
-    if hello.where == "host" or hello.hz <= 0:
-        raise DeviceError(
-            "nothing counts ticks there", where=hello.link, hint="Profile in QEMU or on a board (--app, --port)"
-        )
+    if hello.hz <= 0:
+        raise no_ticks(hello)
     if hello.deterministic and hello.instructions_per_tick is not None:
         return "instructions", hello.instructions_per_tick
     return "ticks", 1

@@ -23,7 +23,10 @@ from tflm_zephyr.validation.invocation import invoke_all
 
 @dataclass(frozen=True)
 class Expected:
-    """Each sample's outputs on this host by `engine`; `other` are LiteRT's where both ran. `notes`: who did not."""
+    """Each sample's outputs on this host by `engine`; `other` are LiteRT's where both ran.
+
+    `notes`: the engines that did not run, and why.
+    """
 
     engine: str
     version: str
@@ -33,7 +36,7 @@ class Expected:
 
     @property
     def source(self) -> str:
-        """Whose bytes they are."""
+        """The engine, its package and version, for reports."""
         return f"{NAMES[self.engine]} ({PACKAGES[self.engine]} {self.version}, reference kernels)"
 
 
@@ -41,22 +44,22 @@ class Expected:
 class Failure:
     """The first sample that differs: `output` is the first of its outputs that does.
 
-    `search` says whose outputs differed when they were captured, and of how many operators they were: None where that
-    failed, as `note` tells. `captured_differs` says whether the model's outputs still did, which then were written
-    over later where all operators' were right, or were right this time.
+    `search` names the operator whose captured outputs differ, and counts those compared; None where the capture
+    failed, for the reason in `note`. `captured_differs`: the model's outputs differed in the captured run too. Where
+    all operators' outputs were right, they were overwritten later; where it is False, they were right this time.
     """
 
     sample: Sample
     output: int
     difference: Difference
-    search: divergence.Search | None
+    search: divergence.DivergenceSearch | None
     captured_differs: bool
     note: str = ""
 
     @property
-    def culprit(self) -> divergence.Culprit | None:
+    def differing(self) -> divergence.DifferingOperator | None:
         """The first operator that differs, where one was found."""
-        return self.search.culprit if self.search is not None else None
+        return self.search.differing if self.search is not None else None
 
 
 @dataclass(frozen=True)
@@ -163,8 +166,8 @@ def _failure(
     start = max(k for k in range(number + 1) if samples[k].fresh or k == 0)
     run = samples[start : number + 1]
     try:
-        captured = divergence.capture(session, run)
-        found = divergence.find(captured, model, run, expected.engine, planned)
+        captured = divergence.capture_last(session, run)
+        found = divergence.find_difference(captured, model, run, expected.engine, planned)
     except ToolError as error:
         return Failure(samples[number], output, difference, None, False, f"which operator is not known: {error}")
     pairs = zip(output_forms(model), zip(captured.outputs, expected.runs[number], strict=True), strict=True)

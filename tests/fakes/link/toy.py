@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tflm_zephyr.codegen.app_spec import render_link
-from tflm_zephyr.device.transport.link import LinkEndedError, Where
+from tflm_zephyr.device.transport.link import Capabilities, LinkEndedError
 
 HERE = Path(__file__).parent
 BYTES = 9216
@@ -63,7 +63,9 @@ def _compile(folder: Path, compiler: str, flags: tuple[str, ...], own: tuple[str
 class ToyLink:
     """The toy as a child process on two pipes."""
 
-    where: Where = "serial"
+    where = "serial"
+    capabilities = Capabilities(reopens=True)
+    instructions_per_tick: int | None = None
 
     def __init__(self, program: Path, *words: str) -> None:
         self.name = "toy"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fakes.in_thread import InThread, raw_pty
-from tflm_zephyr.device.transport.link import Link, Where
+from tflm_zephyr.device.transport.link import Link
 
 Harm = Callable[[bytes], bytes]
 
@@ -77,10 +77,9 @@ class DamagedFrames:
 class HarmedLink:
     """A link whose bytes come to harm."""
 
-    where: Where
-
     def __init__(self, link: Link, *, to_device: Harm = unharmed, to_host: Harm = unharmed) -> None:
         self.name, self.where = link.name, link.where
+        self.capabilities, self.instructions_per_tick = link.capabilities, link.instructions_per_tick
         self._link, self._to_device, self._to_host = link, to_device, to_host
 
     def open(self) -> None:

@@ -20,7 +20,7 @@ from benchmarks.footprint import instructions
 from benchmarks.plan import planned
 from benchmarks.plan_models import Layers, branches, chain, model_of
 from tests.helpers.small_models import unary
-from tflm_zephyr.device.console.result import Check, CheckVerdict, InvocationRecord, RunResult
+from tflm_zephyr.device.console.result import Check, CheckVerdict, RunResult, SelfTestRun
 from tflm_zephyr.errors import BuildError, DeviceError, ModelError
 from tflm_zephyr.model.reader import parse_model
 
@@ -77,23 +77,23 @@ def test_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["TFLM_BENCH_A"] == "old" and "TFLM_BENCH_B" not in os.environ
 
 
-def _result(*runs: InvocationRecord, status: CheckVerdict = "pass") -> RunResult:
+def _result(*runs: SelfTestRun, status: CheckVerdict = "pass") -> RunResult:
     return RunResult("app", "mps2/an385", "m", "", "cmsis_nn", "", "", None, runs, status, "qemu")
 
 
 def test_instructions_are_nanoseconds() -> None:
-    run = InvocationRecord(0, (), (), ticks=3, hz=25_000_000)
+    run = SelfTestRun(0, (), (), ticks=3, hz=25_000_000)
     assert instructions(_result(run, run)) == 240
     with pytest.raises(DeviceError, match="no ticks"):
-        instructions(_result(InvocationRecord(0, ())))
+        instructions(_result(SelfTestRun(0, ())))
 
 
 def test_equal_means_every_byte() -> None:
     exact, close = Check(0, "pass", exact=True), Check(0, "pass", exact=False)
-    assert equals_reference(_result(InvocationRecord(0, (), (exact, exact))))
-    assert not equals_reference(_result(InvocationRecord(0, (), (exact, close))))
-    assert not equals_reference(_result(InvocationRecord(0, ())))
-    assert not equals_reference(_result(InvocationRecord(0, (), (exact,)), status="none"))
+    assert equals_reference(_result(SelfTestRun(0, (), (exact, exact))))
+    assert not equals_reference(_result(SelfTestRun(0, (), (exact, close))))
+    assert not equals_reference(_result(SelfTestRun(0, ())))
+    assert not equals_reference(_result(SelfTestRun(0, (), (exact,)), status="none"))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.fakes.session import FakeSession
 from tests.helpers.small_models import dense, unary
 from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 
 ROWS = [[0, 1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0]]
 

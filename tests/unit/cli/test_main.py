@@ -511,13 +511,21 @@ def test_no_such_port(tool: Tool, app: Path) -> None:
 
 
 def test_no_board_plugged_in(tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tflm_zephyr.cli.commands.device.find_ports", lambda *args: ())
+    monkeypatch.setattr("tflm_zephyr.device.transport.serial_port.find_ports", lambda *args: ())
     assert "no board found on USB" in tool("run", app, "--target", "serial").one_line()
 
 
 def test_contradictions(tool: Tool, app: Path) -> None:
     assert "--port and --flash are for boards" in tool("run", app, "--target", "qemu", "--flash").one_line()
-    assert "QEMU emulates none" in tool("run", app, "-b", "nrf9160dk/nrf9160").one_line()
+    nordic = (app, "-b", "nrf9160dk/nrf9160")
+    assert "transport qemu leads to none of these boards" in tool("run", *nordic, "--target", "qemu").one_line()
+
+
+def test_a_board_that_is_not_emulated_is_read_at_its_port(
+    tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tflm_zephyr.device.transport.serial_port.find_ports", lambda: ())
+    assert "no board found on USB" in tool("run", app, "-b", "nrf9160dk/nrf9160").one_line()
 
 
 # -- the host ------------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.records import as_bytes, begin, self_test, with_end
+from tests.fakes.scripted_link import ScriptedLink
 from tests.unit.codegen.test_app_spec import app as app_spec
 from tests.unit.codegen.test_app_spec import model as model_spec
-from tests.unit.device.console.test_gather import Script
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render
@@ -44,7 +44,7 @@ class Device:
         self.built.append((app, board.name))
         return app
 
-    def link(self, board: Board, app: Path) -> Script:
+    def link(self, board: Board, app: Path) -> ScriptedLink:
         lines: list[str] = []
         sizes = {}
         for name in self.needs:
@@ -67,7 +67,7 @@ class Device:
                     f"TFLM:measured model={name} result=ok arena={need} allocates={need} floor={need // 32 * 16} "
                     "head=32 tail=740 odd=0 tries=31"
                 )
-        return Script(as_bytes(lines))
+        return ScriptedLink(as_bytes(lines))
 
 
 def sized(device: Device, app: Path, *arenas: int, board: Board = M3, emulated: Board = M3) -> MeasuredSizes:
@@ -108,7 +108,7 @@ def test_a_board_without_qemu_is_measured_on_one_with_its_core(tmp_path: Path) -
     ("device", "tells"),
     [
         (Device({"sine": 1104}, tight_fails=True), "sine failed in the arena that was measured"),
-        (Device({"sine": 1104}, stacks=False), "does not tell how much of its stacks was used"),
+        (Device({"sine": 1104}, stacks=False), "does not report how much of its stacks was used"),
     ],
 )
 def test_what_is_no_proof(tmp_path: Path, device: Device, tells: str) -> None:
@@ -118,9 +118,9 @@ def test_what_is_no_proof(tmp_path: Path, device: Device, tells: str) -> None:
 
 def test_a_smaller_arena_that_runs_too_is_an_error(tmp_path: Path) -> None:
     device = Device({"sine": 1104})
-    real: Callable[[Board, Path], Script] = device.link
+    real: Callable[[Board, Path], ScriptedLink] = device.link
 
-    def link(board: Board, app: Path) -> Script:
+    def link(board: Board, app: Path) -> ScriptedLink:
         if app.name == "prove":
             device.needs["sine"] = 1000
         return real(board, app)

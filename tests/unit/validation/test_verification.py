@@ -53,19 +53,19 @@ def test_the_first_operator_that_differs_is_named_with_its_inputs() -> None:
     model = parse_model(chain(4, 16))
     session = FakeSession(model.data, outputs=lambda given: (bytes([99] * 16),), change=flipped(2))
     found = verify(session, model, random_samples(model, 1, 0))
-    assert found.failure is not None and found.failure.culprit is not None
-    culprit = found.failure.culprit
-    assert culprit.operator.index == 2 and culprit.tensor.index == 3
-    assert (culprit.difference.differing, culprit.difference.at, culprit.difference.largest) == (1, (0, 3), 1)
-    assert [(g.tensor.index, g.source) for g in culprit.given] == [(2, "operator 1 (RELU)")]
-    assert culprit.given[0].data == bytes(v if v < 128 else 0 for v in random_samples(model, 1, 0)[0].inputs[0])
+    assert found.failure is not None and found.failure.differing is not None
+    differing = found.failure.differing
+    assert differing.operator.index == 2 and differing.tensor.index == 3
+    assert (differing.difference.differing, differing.difference.at, differing.difference.largest) == (1, (0, 3), 1)
+    assert [(g.tensor.index, g.source) for g in differing.inputs] == [(2, "operator 1 (RELU)")]
+    assert differing.inputs[0].data == bytes(v if v < 128 else 0 for v in random_samples(model, 1, 0)[0].inputs[0])
 
 
 def test_an_output_written_over_later_and_one_that_does_not_repeat() -> None:
     model = parse_model(chain(2, 16))
     wrong = FakeSession(model.data, outputs=lambda given: (bytes(16),))
     failure = verify(wrong, model, [Sample("a", (bytes(range(16)),))]).failure
-    assert failure is not None and failure.culprit is None and not failure.captured_differs
+    assert failure is not None and failure.differing is None and not failure.captured_differs
 
     class Late(FakeSession):
         def capture(self, inputs):  # type: ignore[no-untyped-def]
@@ -73,7 +73,7 @@ def test_an_output_written_over_later_and_one_that_does_not_repeat() -> None:
             return type(done)(done.operators, (bytes(16),))
 
     late = verify(Late(model.data), model, [Sample("a", (bytes(range(16)),))]).failure
-    assert late is not None and late.culprit is None and late.captured_differs
+    assert late is not None and late.differing is None and late.captured_differs
 
 
 class Seen(FakeSession):
@@ -186,9 +186,9 @@ def test_a_plan_that_lets_inputs_be_written_over_is_read() -> None:
     last = parsed.main.operators[2]
     assert overwritten(good, last) == () and overwritten(parsed, last) == ()
     (found,) = overwritten(bad, last)
-    assert (found.victim.index, found.tensor.index, found.writer.index) == (1, 2, 1)
+    assert (found.input.index, found.output.index, found.writer.index) == (1, 2, 1)
     own = parse_model(with_offline_plan(parsed, (0, 16, 32, 40)))
-    assert [(o.victim.index, o.tensor.index, o.writer.index) for o in overwritten(own, last)] == [(2, 3, 2)]
+    assert [(o.input.index, o.output.index, o.writer.index) for o in overwritten(own, last)] == [(2, 3, 2)]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.boards import Board, load_board
@@ -14,12 +14,12 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
-from tflm_zephyr.device.transport import Link, QemuLink, SerialLink, choose_port, find_ports
-from tflm_zephyr.errors import AppError, BoardError, BuildError, DeviceError
+from tflm_zephyr.device.transport import DeviceTarget, Route, route
+from tflm_zephyr.errors import AppError, BuildError, DeviceError
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
-    """`build`: west build, checked against what the app was generated for; then whose kernels are in it."""
+    """`build`: west build, checked against the revisions that the app was generated for; then the kernels in it."""
     from tflm_zephyr.cli.report import kernels as kernel_report
     from tflm_zephyr.footprint import linked_kernels
 
@@ -36,7 +36,7 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     say(f"Building {manifest.name} for {board.name} with {toolchain.describe} and Zephyr {workspace.zephyr_version}.")
     defines = (*(west.FORCED if differences else ()), *(f"-D{define}" for define in args.defines))
     pristine: west.Pristine = "always" if args.pristine else "auto"
-    app = _recording_app(args, board, workspace) if args.record else args.app
+    app = _allocation_recording_app(args, board, workspace) if args.record else args.app
     request = west.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
     built = west.build(request, workspace, toolchain, on_line=say if args.verbose else None)
     lines, plain = [text.built(built)], text.built_json(built)
@@ -45,11 +45,11 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
         lines += kernel_report.short(linked)
         plain["kernels"] = kernel_report.kernels_json(linked)
     except BuildError as err:  # a linker's map of another kind; the app is built all the same
-        say(f"note: whose kernels were linked is not known: {err}")
+        say(f"note: which kernels were linked is not known: {err}")
     return Done("\n".join(lines), plain)
 
 
-def _recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
+def _allocation_recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
     """Written beside the app's builds, from its app file."""
     from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
     from tflm_zephyr.codegen import app_file, generate, write_recording_app
@@ -77,13 +77,15 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
 
         return run_host(args, say)
     manifest = load_manifest(args.app)
-    board, link, action = _route(args, manifest, say)
+    found = _route(args)
+    board = found.board
+    assert board is not None  # as an app is always for a board
     results = gather_results(
-        link,
+        found.link(),
         models=len(manifest.models),
         timeout_s=args.timeout,
         silence_s=args.timeout,
-        action=action,
+        action=(lambda: _flash(args, board, say)) if args.flash else None,
         on_line=say if args.verbose else None,
     )
     for result in results:
@@ -92,27 +94,27 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
     return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
 
 
-def _route(args: argparse.Namespace, manifest: AppManifest, say: Say) -> tuple[Board, Link, Callable[[], None] | None]:
-    """The board, the link to it, and what to do once the link is open."""
-    serial = args.target == "serial" or args.port is not None or args.flash
-    if args.target == "qemu" and serial:
+def _route(args: argparse.Namespace) -> Route:
+    """The way to the app: a port, or the emulator of the first board that has one."""
+    on_board = args.target == "serial" or args.port is not None or args.dev_id is not None or args.flash
+    if args.target == "qemu" and on_board:
         raise AppError("--port and --flash are for boards, not QEMU", where="run", hint="Leave --target qemu out")
-    names = (args.board,) if args.board else manifest.boards
-    boards = [load_board(name) for name in names]
-    if not serial:
-        board = next((board for board in boards if board.qemu is not None), None)
-        if board is None or board.qemu is None:
-            raise BoardError(
-                "QEMU emulates none of these boards as far as boards/ says",
-                where=", ".join(names),
-                hint="Use --port for a real board, or --target host",
-            )
-        elf = _build_dir(args, board) / "zephyr" / "zephyr.elf"
-        return board, QemuLink(board.qemu, elf, icount=not args.no_icount), None
-    board = next((board for board in boards if board.qemu is None), boards[0])
-    url = args.port or choose_port(find_ports(), usb_vid=board.serial.usb_vid).device
-    link = SerialLink(url, args.baudrate or board.serial.baudrate)
-    return board, link, (lambda: _flash(args, board, say)) if args.flash else None
+    target = DeviceTarget(
+        app=args.app,
+        board=args.board or "",
+        build_dir=args.build_dir,
+        port=(args.port or "auto") if on_board else "",
+        usb_serial=args.dev_id or "",
+        baudrate=args.baudrate,
+        transport="qemu" if args.target == "qemu" else "",
+        icount=not args.no_icount,
+    )
+    found = route(target)
+    if args.flash and not found.transport.capabilities.can_flash:
+        raise AppError("is not flashed", where=found.transport.name, hint="Leave --flash out")
+    if args.record and found.board is not None:  # its build folder depends on the board
+        found = route(replace(target, board=found.board.name, build_dir=_build_dir(args, found.board)))
+    return found
 
 
 def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:

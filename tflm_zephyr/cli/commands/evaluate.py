@@ -8,57 +8,59 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
-from tflm_zephyr.cli.commands.infer import feed_options, host_front_end
+from tflm_zephyr.cli.commands.infer import host_front_end, input_options
 from tflm_zephyr.cli.commands.outcome import Done, Say
-from tflm_zephyr.cli.commands.targets import opened, targets
+from tflm_zephyr.cli.commands.targets import can, opened, targets
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import evaluate as report
-from tflm_zephyr.device.session import DeviceTarget, HostSession, identity
+from tflm_zephyr.device.session import DeviceTarget
+from tflm_zephyr.device.transport import digest_of
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.validation import check_labels, deviate, load_labels, score
-from tflm_zephyr.validation.evaluation import Opener, Pool, SampleResult, effort, load_labelled, run_all
+from tflm_zephyr.validation.evaluation import Opener, Pool, SampleResult, load_labelled, run_all, tick_statistics
 
 
 def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
     """`evaluate`: accuracy or deviation, and ticks."""
-    openers, options = _openers(args, say), feed_options(args, host_front_end(args), None)
+    openers, options = _openers(args, say), input_options(args, host_front_end(args), None)
     labels = load_labels(args.labels) if args.labels else ()
     with Pool(openers) as pool:
-        hello = pool.hello()
+        hello, session_can = pool.hello(), pool.capabilities
         if labels:
             check_labels(labels, hello.outputs, str(args.labels))
         data = load_labelled(args.data, hello.inputs, prod(hello.outputs[0].shape), options, labels, args.truth)
         judge = score if data.dataset.has_classes else deviate
         judge(hello.outputs[0], data.dataset, [bytes(hello.outputs[0].bytes)] * len(data.dataset))  # refused early
-        if args.host is None:
+        if not session_can.batches:
             with progress(len(data.inputs), hello.model, "sample") as bar:
                 results = run_all(
                     pool,
                     hello,
                     data.inputs,
                     args.resume,
-                    build=identity(targets(args)[0]) if args.resume else "",
+                    build=digest_of(targets(args)[0]) if args.resume else "",
                     on_start=bar.skip,
                     on_sample=bar.update,
                     on_lost=_tell(say),
                     on_interrupt=lambda text: say(f"note: {text}"),
                 )
-    if args.host is not None:
-        results = _on_host(targets(args)[0], data.inputs)
+    if session_can.batches:
+        results = _all_at_once(targets(args)[0], args, say, data.inputs)
     found = judge(hello.outputs[0], data.dataset, [result.output for result in results])
-    ticks = effort([result.ticks for result in results]) if hello.where != "host" else None
+    ticks = tick_statistics([result.ticks for result in results]) if session_can.counts_ticks else None
     return Done(
         report.text(hello, args.data, found, ticks, data.labels),
         report.plain(hello, args.data, found, ticks, data.labels),
     )
 
 
-def _on_host(target: DeviceTarget, inputs: Sequence[Sequence[bytes]]) -> tuple[SampleResult, ...]:
-    """All in one child process; there is no cable that could be pulled."""
-    assert target.host_model is not None
-    with HostSession(target.host_model, timeout_s=target.run_timeout_s) as session:
+def _all_at_once(
+    target: DeviceTarget, args: argparse.Namespace, say: Say, inputs: Sequence[Sequence[bytes]]
+) -> tuple[SampleResult, ...]:
+    """The results of a session that runs all samples in one go."""
+    with opened(target, args, say) as session:
         done = session.invoke_many(inputs, [True] * len(inputs))
-    return tuple(SampleResult(run.outputs[0], run.ticks) for run in done)
+        return tuple(SampleResult(run.outputs[0], run.ticks) for run in done)
 
 
 def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
@@ -71,7 +73,7 @@ def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
     jobs = args.jobs or 1
     if args.host is not None and (jobs > 1 or args.resume is not None):
         raise AppError("all runs in one go there", where="--host", hint="Leave --jobs and --resume out")
-    if jobs > 1 and (wanted[0].port or args.record or args.replay):
+    if jobs > 1 and (args.record or not can(wanted[0]).several):
         raise AppError(
             "one port or recording serves one job",
             where="--jobs",

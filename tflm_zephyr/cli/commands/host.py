@@ -11,7 +11,7 @@ from pathlib import Path
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, ModelSpec, app_file, load_manifest
-from tflm_zephyr.device.console import Arena, Check, InvocationRecord, Output, RunResult
+from tflm_zephyr.device.console import Arena, Check, Output, RunResult, SelfTestRun
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
@@ -60,7 +60,7 @@ def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
         wanted = spec.golden[k].outputs if spec.golden else ()
         checks = tuple(_compare(i, outputs[i], want, tensors[i].type.value) for i, want in enumerate(wanted))
         produced = (Output(i, t.type.value, data) for i, (t, data) in enumerate(zip(tensors, outputs, strict=True)))
-        runs.append(InvocationRecord(k, tuple(produced), checks))
+        runs.append(SelfTestRun(k, tuple(produced), checks))
     passed = all(check.result == "pass" for run in runs for check in run.checks)
     return RunResult(
         app=manifest.name,

@@ -15,13 +15,13 @@ from tflm_zephyr.errors import ToolError
 from tflm_zephyr.files import write_new
 from tflm_zephyr.model import load_model
 from tflm_zephyr.tensors import TensorLike
-from tflm_zephyr.validation import Answer, check_labels, invoke_all, load_labels
+from tflm_zephyr.validation import SampleOutputs, check_labels, invoke_all, load_labels
 from tflm_zephyr.validation.inputs import (
     STDIN,
     DeviceFrontEnd,
-    FeedOptions,
     FrontEnd,
     HostFrontEnd,
+    InputOptions,
     Sample,
     read_samples,
 )
@@ -33,13 +33,13 @@ def do_infer(args: argparse.Namespace, say: Say) -> Done:
     target, labels = one_target(args), load_labels(args.labels) if args.labels else ()
     front = host_front_end(args)
     with opened(target, args, say) as session:
-        hello, options = session.hello, feed_options(args, front, session)
+        hello, options = session.hello, input_options(args, front, session)
         if labels:
             check_labels(labels, hello.outputs, str(args.labels))
         samples = read_all(args.input, hello.inputs, options)
-        counted = hello.where != "host"
+        counted = session.capabilities.counts_ticks
         answers = [
-            Answer(sample.name, done.outputs, done.ticks if counted else None, sample.notes)
+            SampleOutputs(sample.name, done.outputs, done.ticks if counted else None, sample.notes)
             for sample, done in zip(samples, invoke_all(session, samples), strict=True)
         ]
     lines = report.text(hello, answers, labels, raw=args.raw)
@@ -56,17 +56,17 @@ def host_front_end(args: argparse.Namespace) -> FrontEnd | None:
     return HostFrontEnd(load_model(Path(args.frontend)))
 
 
-def feed_options(args: argparse.Namespace, front: FrontEnd | None, session: Session | None) -> FeedOptions:
+def input_options(args: argparse.Namespace, front: FrontEnd | None, session: Session | None) -> InputOptions:
     """How files are read. A front end that is not `front` is another model of the app behind `session`."""
     if args.frontend is not None and front is None:
         if session is None or args.frontend not in session.hello.models:
             there = f"; the app has {', '.join(session.hello.models)}" if session is not None else ""
             raise ToolError(f"is no .tflite file{there}", where=args.frontend, hint="Name the front end's file")
         front = DeviceFrontEnd(session, args.frontend)
-    return FeedOptions(args.raw, args.format, args.pixels, args.resample, args.stride, front, args.rate)
+    return InputOptions(args.raw, args.format, args.pixels, args.resample, args.stride, front, args.rate)
 
 
-def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: FeedOptions) -> list[Sample]:
+def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: InputOptions) -> list[Sample]:
     """The samples of all sources in turn; the front end is done with then."""
     if sources.count(STDIN) > 1:
         raise ToolError("standard input is given twice", where="-")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`profile`: what each operator takes on a device, and a gate against what it took before."""
+"""`profile`: each operator's ticks on a device, and a gate against an earlier profile."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from tflm_zephyr.cli.commands.infer import feed_options, host_front_end, read_all
+from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_all
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
 from tflm_zephyr.cli.report import profile as report
@@ -28,7 +28,8 @@ def do_profile(args: argparse.Namespace, say: Say) -> Done:
     limit = _DEFAULT_REGRESSION if args.max_regression is None else args.max_regression
     with opened(target, args, say) as session:
         hello = session.hello
-        profiles.unit_of(hello)
+        if not session.capabilities.counts_ticks:
+            raise profiles.no_ticks(hello)
         inputs = _inputs(args, session)
         session.reset()
         profile = session.profile(inputs, args.runs)
@@ -54,5 +55,5 @@ def _inputs(args: argparse.Namespace, session: Session) -> tuple[bytes, ...]:
     """The first sample of the file that was given, or seeded random bytes for the model's inputs."""
     hello = session.hello
     if args.input is not None:
-        return read_all([args.input], hello.inputs, feed_options(args, host_front_end(args), session))[0].inputs
+        return read_all([args.input], hello.inputs, input_options(args, host_front_end(args), session))[0].inputs
     return seeded_inputs(host_model(args, hello), args.seed)

@@ -21,7 +21,7 @@ from tflm_zephyr.codegen import (
     render,
     target_of,
 )
-from tflm_zephyr.device.transport import QemuLink
+from tflm_zephyr.device.transport import DeviceTarget, Link, route
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically
 from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
@@ -84,9 +84,9 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     return Done("\n".join([*report.table(sizes), *made.notes, note]), report.sizes_json(sizes, made.spec))
 
 
-def _link(board: Board, elf: Path) -> QemuLink:
-    assert board.qemu is not None  # as emulator_for gives it
-    return QemuLink(board.qemu, elf, icount=False)
+def _link(board: Board, elf: Path) -> Link:
+    """To `elf` on the emulated `board`, as fast as it runs."""
+    return route(DeviceTarget(elf=elf, board=board.name, icount=False)).link()
 
 
 def _builder(workspace: Workspace, on_line: Say | None) -> BuildApp:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the model runs that a command line asks for, and its .tflite file where the host needs it."""
+"""The device that a command line names, and the model's .tflite file where the host needs it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from tflm_zephyr.cli.commands.outcome import Say
 from tflm_zephyr.codegen import app_file, load_manifest
 from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
+from tflm_zephyr.device.transport import Capabilities, route
 from tflm_zephyr.errors import AppError, DeviceError
 from tflm_zephyr.model import Model, load_model
 
@@ -47,6 +48,11 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
     return several or (common,)
 
 
+def can(target: DeviceTarget) -> Capabilities:
+    """The capabilities of the transport that leads to `target`. Raises as `route`."""
+    return route(target).transport.capabilities
+
+
 def _ports(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Ports, and for each the serial number that picks it, "" for none."""
     ports, probes = args.port or [], args.dev_id or []
@@ -77,7 +83,7 @@ def opened(target: DeviceTarget, args: argparse.Namespace, say: Say) -> Iterator
 def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
     """The model as it was converted: --tflite, --host, or that of the app file beside the app.
 
-    Raises AppError when nothing names it, DeviceError when it is not the one that `hello` tells of.
+    Raises AppError when nothing names it, DeviceError when it is not the one that `hello` describes.
     """
     path = args.tflite or args.host or (None if args.app is None else _app_model(args.app, args.model))
     if path is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.commands.infer import feed_options, host_front_end, read_all
+from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_all
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
 from tflm_zephyr.cli.progress import progress
@@ -24,7 +24,7 @@ def do_verify(args: argparse.Namespace, say: Say) -> Done:
     """`verify`: exit code 1 when a sample differs, with the first operator that does."""
     target, front = one_target(args), host_front_end(args)
     with opened(target, args, say) as session:
-        hello, options = session.hello, feed_options(args, front, session)
+        hello, options = session.hello, input_options(args, front, session)
         model = host_model(args, hello)
         samples = read_all(args.input, hello.inputs, options)
         count = args.random if args.random is not None else 0 if samples else _DEFAULT_RANDOM
@@ -34,8 +34,8 @@ def do_verify(args: argparse.Namespace, say: Say) -> Done:
         with progress(len(samples), hello.model, "run") as bar:
             found = verify(session, model, samples, _planned(args, hello), on_sample=bar.update)
     lines = report.text(hello, model, found)
-    if args.dump is not None and found.failure is not None and found.failure.culprit is not None:
-        write_new(args.dump, report.arrays(found.failure.culprit), force=args.force)
+    if args.dump is not None and found.failure is not None and found.failure.differing is not None:
+        write_new(args.dump, report.arrays(found.failure.differing), force=args.force)
         lines += f"\nThe operator's inputs and outputs: {args.dump}"
     return Done(lines, report.plain(hello, model, found), 0 if found.passed else 1)
 

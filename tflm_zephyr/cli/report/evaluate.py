@@ -11,13 +11,15 @@ from typing import Any
 from tflm_zephyr.cli.report.infer import effort, target_line, ticks_of, who
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.validation import Accuracy, Deviation
-from tflm_zephyr.validation.evaluation import Effort
+from tflm_zephyr.validation.evaluation import TickStatistics
 
 _WIDEST_MATRIX = 20
 _SHOWN_PAIRS = 10
 
 
-def text(hello: Hello, data: Path, found: Accuracy | Deviation, ticks: Effort | None, labels: Sequence[str]) -> str:
+def text(
+    hello: Hello, data: Path, found: Accuracy | Deviation, ticks: TickStatistics | None, labels: Sequence[str]
+) -> str:
     """Accuracy with its confusion matrix, or deviation; then what a run takes."""
     lines = [target_line(hello)]
     if len(hello.outputs) > 1:
@@ -53,7 +55,7 @@ def _confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str]) -> lis
 
 
 def plain(
-    hello: Hello, data: Path, found: Accuracy | Deviation, ticks: Effort | None, labels: Sequence[str]
+    hello: Hello, data: Path, found: Accuracy | Deviation, ticks: TickStatistics | None, labels: Sequence[str]
 ) -> dict[str, Any]:
     """The same as JSON values; nothing in it depends on how many sessions ran at once."""
     rate = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}

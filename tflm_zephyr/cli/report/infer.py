@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.device.session import Hello, TensorInfo
 from tflm_zephyr.tensors import raw_elements, real_values
-from tflm_zephyr.validation import Answer, choices, shown_values
+from tflm_zephyr.validation import SampleOutputs, ranked_classes, shown_values
 
 if TYPE_CHECKING:
     import numpy
@@ -54,7 +54,7 @@ def target_line(hello: Hello) -> str:
     return f"{hello.model} on {hello.board or hello.where} ({hello.link}{kernels})"
 
 
-def text(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> str:
+def text(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> str:
     """A line for each sample and output."""
     lines = [target_line(hello)]
     for answer in answers:
@@ -62,11 +62,11 @@ def text(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw:
     return "\n".join(lines)
 
 
-def _lines(hello: Hello, answer: Answer, labels: Sequence[str], *, raw: bool) -> list[str]:
+def _lines(hello: Hello, answer: SampleOutputs, labels: Sequence[str], *, raw: bool) -> list[str]:
     took = "" if answer.ticks is None else f", {effort(hello, answer.ticks)}"
     lines = [f"  note: {answer.name}: {note}" for note in answer.notes]
     if labels:
-        best, *others = choices(answer, hello.outputs[0], labels)[:_SHOWN_CHOICES]
+        best, *others = ranked_classes(answer, hello.outputs[0], labels)[:_SHOWN_CHOICES]
         rest = ", ".join(f"{other.label} {other.value:.4g}" for other in others)
         lines.append(f"  {answer.name}: {best.label} {best.value:.4g}{f' ({rest})' if rest else ''}{took}")
     else:
@@ -82,7 +82,7 @@ def _values(output: TensorInfo, data: bytes, *, raw: bool) -> str:
     return " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES]) + (f" ... and {more} more" if more > 0 else "")
 
 
-def plain(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
+def plain(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
     """The answers as JSON values."""
     return {
         **who(hello),
@@ -91,26 +91,26 @@ def plain(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw
     }
 
 
-def _plain(hello: Hello, answer: Answer, labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
+def _plain(hello: Hello, answer: SampleOutputs, labels: Sequence[str], *, raw: bool) -> dict[str, Any]:
     outputs = [
         {"name": output.name, "shape": list(output.shape), "values": shown_values(output, data, raw=raw)}
         for output, data in zip(hello.outputs, answer.outputs, strict=True)
     ]
     found: dict[str, Any] = {"sample": answer.name, "outputs": outputs, "ticks": answer.ticks}
     if labels:
-        best = choices(answer, hello.outputs[0], labels)[0]
+        best = ranked_classes(answer, hello.outputs[0], labels)[0]
         found |= {"class": best.index, "label": best.label}
     return {**found, "notes": list(answer.notes)}
 
 
-def as_bytes(kind: str, hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> bytes:
+def as_bytes(kind: str, hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> bytes:
     """A file of `kind`, one of FORMATS."""
     if kind == "json":
         return f"{json.dumps(plain(hello, answers, labels, raw=raw), indent=1)}\n".encode()
     return _csv(hello, answers, labels, raw=raw) if kind == "csv" else _npz(hello, answers, labels)
 
 
-def _csv(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw: bool) -> bytes:
+def _csv(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> bytes:
     """Columns: sample, label where there are labels, ticks, then every value of every output."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -122,7 +122,7 @@ def _csv(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw:
     for answer in answers:
         row: list[object] = [answer.name]
         if labels:
-            row.append(choices(answer, hello.outputs[0], labels)[0].label)
+            row.append(ranked_classes(answer, hello.outputs[0], labels)[0].label)
         row.append("" if answer.ticks is None else answer.ticks)
         for output, data in zip(hello.outputs, answer.outputs, strict=True):
             row += shown_values(output, data, raw=raw)
@@ -130,7 +130,7 @@ def _csv(hello: Hello, answers: Sequence[Answer], labels: Sequence[str], *, raw:
     return out.getvalue().encode()
 
 
-def _npz(hello: Hello, answers: Sequence[Answer], labels: Sequence[str]) -> bytes:
+def _npz(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str]) -> bytes:
     """Arrays y0, y1, ... of real values and q0, q1, ... of elements, one row a sample; samples, ticks, labels."""
     import numpy
 
@@ -145,7 +145,7 @@ def _npz(hello: Hello, answers: Sequence[Answer], labels: Sequence[str]) -> byte
     if labels:
         best: Mapping[str, list[Any]] = {"label": [], "class": []}
         for answer in answers:
-            choice = choices(answer, hello.outputs[0], labels)[0]
+            choice = ranked_classes(answer, hello.outputs[0], labels)[0]
             best["label"].append(choice.label)
             best["class"].append(choice.index)
         arrays |= {name: numpy.array(values) for name, values in best.items()}

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tflm_zephyr.codegen import INTERRUPT_BYTES, AppSpec
-from tflm_zephyr.validation import STEP, MeasuredSizes, Size
+from tflm_zephyr.validation import STEP, MeasuredSizes, ModelSize
 
 
 def table(found: Sequence[MeasuredSizes]) -> list[str]:
@@ -29,7 +29,7 @@ def _board(sizes: MeasuredSizes) -> list[str]:
     return lines
 
 
-def _model(size: Size) -> list[str]:
+def _model(size: ModelSize) -> list[str]:
     found = size.measured
     used = f"head {found.head_bytes}, tail {found.tail_bytes}"
     lines = [
@@ -61,7 +61,7 @@ def sizes_json(found: Sequence[MeasuredSizes], spec: AppSpec) -> dict[str, Any]:
     }
 
 
-def _model_json(size: Size) -> dict[str, Any]:
+def _model_json(size: ModelSize) -> dict[str, Any]:
     found = size.measured
     return {
         "model": found.model,

@@ -17,7 +17,7 @@ from tflm_zephyr.validation import Accuracy, Deviation
 if TYPE_CHECKING:
     from tflm_zephyr.build import Build
     from tflm_zephyr.codegen import FileChange, Generated, PreparedModel, StaticPlan
-    from tflm_zephyr.device.console import InvocationRecord, RunResult
+    from tflm_zephyr.device.console import RunResult, SelfTestRun
     from tflm_zephyr.host import TailSection
 
 _SHOWN_VALUES = 16
@@ -175,7 +175,7 @@ def _sections(sections: Sequence[TailSection], tail: int) -> Iterable[str]:
     yield f"    {rest:>7} not recorded: the allocator's own objects and operators' options"
 
 
-def _run(run: InvocationRecord, scales: Sequence[tuple[float, int] | None]) -> Iterable[str]:
+def _run(run: SelfTestRun, scales: Sequence[tuple[float, int] | None]) -> Iterable[str]:
     ticks = "" if run.ticks is None else f", {run.ticks} ticks at {run.hz} Hz"
     yield f"  run {run.run}{ticks}"
     for output in run.outputs:

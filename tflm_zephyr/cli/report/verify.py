@@ -10,7 +10,7 @@ from tflm_zephyr.cli.report.infer import target_line
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.model import Model, Tensor
 from tflm_zephyr.tensors import Difference, form_of, raw_elements
-from tflm_zephyr.validation import Culprit, Failure, Given, Search, Verification
+from tflm_zephyr.validation import DifferingOperator, DivergenceSearch, Failure, OperatorInput, Verification
 
 if TYPE_CHECKING:
     import numpy
@@ -36,8 +36,8 @@ def _failure(model: Model, failure: Failure) -> list[str]:
     search = failure.search
     if search is None:
         return [*lines, f"  {failure.note}"]
-    if search.culprit is not None:
-        lines += _culprit(search.culprit)
+    if search.differing is not None:
+        lines += _differing(search.differing)
     elif not failure.captured_differs:
         lines.append("  all was right when it ran once more with its operators captured: it does not repeat")
     elif search.compared == search.operators and not search.elsewhere:
@@ -47,7 +47,7 @@ def _failure(model: Model, failure: Failure) -> list[str]:
     return lines + _not_compared(search)
 
 
-def _not_compared(search: Search) -> list[str]:
+def _not_compared(search: DivergenceSearch) -> list[str]:
     """What the search could not see."""
     lines = []
     if search.compared < search.operators:
@@ -58,16 +58,16 @@ def _not_compared(search: Search) -> list[str]:
     return lines
 
 
-def _culprit(culprit: Culprit) -> list[str]:
+def _differing(differing: DifferingOperator) -> list[str]:
     lines = [
-        f"  first operator that differs: {culprit.operator.label}, its output {_where(culprit.tensor)}: "
-        f"{_far(culprit.difference)}",
+        f"  first operator that differs: {differing.operator.label}, its output {_where(differing.tensor)}: "
+        f"{_far(differing.difference)}",
         "    its inputs, which were right as they were made:",
     ]
-    lines += [f"      {_where(given.tensor)}, {given.source}{_span(given)}" for given in culprit.given]
-    for entry in culprit.overwritten:
+    lines += [f"      {_where(given.tensor)}, {given.source}{_span(given)}" for given in differing.inputs]
+    for entry in differing.overwritten:
         lines.append(
-            f"    the plan puts {entry.tensor.label}, which {entry.writer.label} writes, over {entry.victim.label}"
+            f"    the plan puts {entry.output.label}, which {entry.writer.label} writes, over {entry.input.label}"
         )
     return lines
 
@@ -85,12 +85,12 @@ def _far(difference: Difference) -> str:
     )
 
 
-def _span(given: Given) -> str:
+def _span(given: OperatorInput) -> str:
     values = _array(given)
     return f", {values.min():.6g} to {values.max():.6g}" if values is not None and values.size else ""
 
 
-def _array(given: Given) -> numpy.ndarray | None:
+def _array(given: OperatorInput) -> numpy.ndarray | None:
     """An input's elements in its shape; None for a type that arrays cannot hold, or packed data."""
     tensor = given.tensor
     if not given.data or not tensor.type.has_size or len(given.data) != tensor.size_bytes:
@@ -133,17 +133,17 @@ def _failure_json(model: Model, failure: Failure) -> dict[str, Any]:
         "operators_elsewhere": None if failure.search is None else failure.search.elsewhere,
         "operator": None,
     }
-    culprit = failure.culprit
-    if culprit is not None:
+    differing = failure.differing
+    if differing is not None:
         found["operator"] = {
-            "index": culprit.operator.index,
-            "name": culprit.operator.key,
-            "tensor": _tensor_json(culprit.tensor),
-            "difference": _difference_json(culprit.difference),
-            "inputs": [{**_tensor_json(given.tensor), "source": given.source} for given in culprit.given],
+            "index": differing.operator.index,
+            "name": differing.operator.key,
+            "tensor": _tensor_json(differing.tensor),
+            "difference": _difference_json(differing.difference),
+            "inputs": [{**_tensor_json(given.tensor), "source": given.source} for given in differing.inputs],
             "overwritten": [
-                {"tensor": o.victim.index, "by_operator": o.writer.index, "with_tensor": o.tensor.index}
-                for o in culprit.overwritten
+                {"tensor": o.input.index, "by_operator": o.writer.index, "with_tensor": o.output.index}
+                for o in differing.overwritten
             ],
         }
     return found
@@ -165,16 +165,16 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
     }
 
 
-def arrays(culprit: Culprit) -> bytes:
+def arrays(differing: DifferingOperator) -> bytes:
     """An .npz: what the operator was given (input0, ...), what it made (got) and should have made (want)."""
     import numpy
 
-    form = form_of(culprit.tensor)
+    form = form_of(differing.tensor)
     found = {
-        "got": raw_elements(form, culprit.got).reshape(culprit.tensor.shape),
-        "want": raw_elements(form, culprit.want).reshape(culprit.tensor.shape),
+        "got": raw_elements(form, differing.got).reshape(differing.tensor.shape),
+        "want": raw_elements(form, differing.want).reshape(differing.tensor.shape),
     }
-    for number, given in enumerate(culprit.given):
+    for number, given in enumerate(differing.inputs):
         values = _array(given)
         if values is not None:
             found[f"input{number}"] = values

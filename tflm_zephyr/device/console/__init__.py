@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.device.console.arena_search import Ended, MeasuredArena, endings, measure_arenas
+from tflm_zephyr.device.console.arena_search import (
+    MeasuredArena,
+    SelfTestEnding,
+    measure_arenas,
+    self_test_endings,
+)
 from tflm_zephyr.device.console.gather import gather_results
-from tflm_zephyr.device.console.result import Arena, Check, InvocationRecord, Output, RunResult
+from tflm_zephyr.device.console.result import Arena, Check, Output, RunResult, SelfTestRun
 
 __all__ = [
     "Arena",
     "Check",
-    "Ended",
-    "InvocationRecord",
     "MeasuredArena",
     "Output",
     "RunResult",
-    "endings",
+    "SelfTestEnding",
+    "SelfTestRun",
     "gather_results",
     "measure_arenas",
+    "self_test_endings",
 ]

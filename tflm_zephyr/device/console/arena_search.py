@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an app says that measures its arenas, and how each model of one with too small arenas ended.
+"""The smallest arenas that a measuring app reports, and how each self-test of a proving app ended.
 
-The measuring app (templates/app/src/measure.cpp.j2) runs every self-test in a roomy arena and then says, once a model:
+The measuring app (templates/app/src/measure.cpp.j2) runs every self-test in a roomy arena, then prints once a model:
 
     TFLM:measured model= result=ok arena= allocates= floor= head= tail= odd= tries=
     TFLM:measured model= result=no-room room=       it does not run in all the room there is
@@ -14,18 +14,17 @@ beside the smallest did what a larger or smaller arena should not.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.device.console.fields import DamagedError, Fields
-from tflm_zephyr.device.console.records import PREFIX, RecordReader, is_crash
+from tflm_zephyr.device.console.reader import ConsoleReader, read_lines
+from tflm_zephyr.device.console.records import PREFIX, RecordReader
 from tflm_zephyr.device.console.result import RunResult
 from tflm_zephyr.device.console.status import sentence
-from tflm_zephyr.device.transport.link import Link, LinkEndedError, Opened
+from tflm_zephyr.device.transport.link import Link, Opened
 from tflm_zephyr.errors import DeviceError
 
-_POLL_S = 0.2
 _MARK = f"{PREFIX}measured "
 _CRASHES = frozenset(("abort", "fault"))
 
@@ -46,7 +45,7 @@ class MeasuredArena:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SelfTestEnding:
     """How a model's self-test ended: `status` of its end record, and what error was reported before."""
 
     model: str
@@ -83,23 +82,23 @@ def measure_arenas(
             found[one.model] = one
         return set(found) >= set(models)
 
-    _listen(link, take, timeout_s, on_line)
+    _read(link, take, timeout_s, on_line)
     return tuple(found.values())
 
 
-def endings(
+def self_test_endings(
     link: Link, models: Collection[str], *, timeout_s: float, on_line: Callable[[str], None] | None = None
-) -> tuple[Ended, ...]:
+) -> tuple[SelfTestEnding, ...]:
     """How the self-test of each of the app's `models` ended, errors included. Raises DeviceError for a crash."""
-    found: dict[str, Ended] = {}
-    now = Ended("", "")
+    found: dict[str, SelfTestEnding] = {}
+    now = SelfTestEnding("", "")
 
     def take(line: str) -> bool:
         nonlocal now
         kind, _, rest = line.removeprefix(PREFIX).partition(" ") if line.startswith(PREFIX) else ("", "", "")
         try:
             if kind == "begin":
-                now = Ended(Fields(rest).text("model"), "")
+                now = SelfTestEnding(Fields(rest).text("model"), "")
             elif kind == "error":
                 now = replace(now, code=Fields(rest).number("code"), stage=Fields(rest).text("at"))
                 if now.stage in _CRASHES:
@@ -110,32 +109,19 @@ def endings(
             raise DeviceError(f"{err} in {line[:80]!r}", where=link.name, hint="Run it again") from err
         return set(found) >= set(models)
 
-    _listen(link, take, timeout_s, on_line)
+    _read(link, take, timeout_s, on_line)
     return tuple(found.values())
 
 
-def _listen(link: Link, take: Callable[[str], bool], timeout_s: float, on_line: Callable[[str], None] | None) -> None:
+def _read(link: Link, take: Callable[[str], bool], timeout_s: float, on_line: Callable[[str], None] | None) -> None:
     """Hand over every line until `take` has had all."""
-    ends = time.monotonic() + timeout_s
-    rest = b""
+    reader = ConsoleReader(link.name, on_line)
+
+    def late() -> DeviceError:
+        return reader.error(f"the app was not done within {timeout_s:g} s", "Give it longer with --timeout")
+
     with Opened(link) as opened:
-        while True:
-            if time.monotonic() >= ends:
-                what = f"the app was not done within {timeout_s:g} s"
-                raise DeviceError(what, where=link.name, hint="Give it longer with --timeout")
-            try:
-                rest += opened.read(_POLL_S)
-            except LinkEndedError as err:
-                raise DeviceError(f"ended before the app was done: {err}", where=link.name) from err
-            *lines, rest = rest.split(b"\n")
-            for raw in lines:
-                line = raw.decode("ascii", "replace").strip()
-                if on_line is not None:
-                    on_line(line)
-                if is_crash(line):
-                    raise _crash(line, link)
-                if take(line):
-                    return
+        read_lines(opened, reader, lambda line: take(line.strip()), timeout_s=timeout_s, silence_s=timeout_s, late=late)
 
 
 def _crash(what: str, link: Link) -> DeviceError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`key=value` fields of a record, read strictly: what is not just so is damage."""
+"""`key=value` fields of a record, read strictly: any other form is damage."""
 
 from __future__ import annotations
 

@@ -20,16 +20,14 @@ own text before " crc32=". An app that sends it protects the numbers that no oth
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tflm_zephyr.device.console.fields import DamagedError, Fields
-from tflm_zephyr.device.console.result import Arena, Check, CheckVerdict, InvocationRecord, Output, RunResult, Stacks
+from tflm_zephyr.device.console.result import Arena, Check, CheckVerdict, Output, RunResult, SelfTestRun, Stacks
 from tflm_zephyr.device.console.status import sentence
-from tflm_zephyr.device.transport.link import Where
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host import recorded_sections
 
@@ -37,19 +35,13 @@ PREFIX = "TFLM:"
 PROTOCOL = 1
 MAX_OUTPUT_BYTES = 1 << 26
 _RECORDED = "[RecordingMicroAllocator]"
-_SAID_LINES, _SAID_CHARS = 3, 160
+_KEPT_LINES, _KEPT_CHARS = 3, 160
 
 _LOST = "Run it again; over a serial port, try a lower baud rate or a shorter cable"
-_CRASH = re.compile(r"FATAL ERROR|ASSERTION FAIL|\*{5} [A-Z ]+ \*{5}|(HARD|MPU|BUS|USAGE|SECURE) FAULT|Halting system")
-
-
-def is_crash(line: str) -> bool:
-    """Whether the line is what Zephyr prints when a fault or an assertion ends the app."""
-    return PREFIX not in line and _CRASH.search(line) is not None
 
 
 @dataclass
-class _Pending:
+class _UnfinishedRun:
     """The run being read."""
 
     header: Mapping[str, str]
@@ -59,14 +51,14 @@ class _Pending:
     outputs: dict[tuple[int, int], Output] = field(default_factory=dict)
     checks: dict[tuple[int, int], Check] = field(default_factory=dict)
     ticks: dict[int, tuple[int, int]] = field(default_factory=dict)
-    part: _Part | None = None
+    part: _PartialOutput | None = None
     stacks: Stacks | None = None
     allocations: str = ""  # the lines of RecordingMicroAllocator
-    said: deque[str] = field(default_factory=lambda: deque(maxlen=_SAID_LINES))  # lines between the records
+    printed: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))  # lines between the records
 
 
 @dataclass
-class _Part:
+class _PartialOutput:
     """The output whose data records are coming in."""
 
     key: tuple[int, int]
@@ -79,12 +71,12 @@ class _Part:
 class RecordReader:
     """Reads lines; gives a RunResult at each end record. Lines before the first begin are passed over."""
 
-    def __init__(self, where: Where, link: str = "") -> None:
+    def __init__(self, where: str, link: str = "") -> None:
         """`where` and `link` go into the results; `link` names the port in errors."""
         self._where, self._link = where, link
-        self._pending: _Pending | None = None
+        self._pending: _UnfinishedRun | None = None
         self.restarts = 0  # begin records that came before the run at hand had ended
-        self.stray = 0  # records outside a run: someone listens since the middle of one
+        self.stray = 0  # records outside a run: reading began in the middle of one
 
     @property
     def running(self) -> bool:
@@ -102,7 +94,7 @@ class RecordReader:
             if run is not None and _RECORDED in line:
                 run.allocations += f"{line}\n"
             elif run is not None and line.strip() and not line.startswith(f"{run.header['model']}: "):
-                run.said.append(line.strip()[:_SAID_CHARS])
+                run.printed.append(line.strip()[:_KEPT_CHARS])
             return None
         text = line[at:].rstrip("\r\n")
         kind, _, rest = text[len(PREFIX) :].partition(" ")
@@ -139,7 +131,7 @@ class RecordReader:
             fields = Fields(rest)
             proto = fields.number("proto")
             if proto == PROTOCOL:
-                self._pending = _Pending({key: fields.text(key) for key in _HEADER})
+                self._pending = _UnfinishedRun({key: fields.text(key) for key in _HEADER})
         except DamagedError as err:
             raise DeviceError(f"{err} in {text[:80]!r}", where=self._link, hint=_LOST) from err
         if proto != PROTOCOL:
@@ -167,7 +159,7 @@ class RecordReader:
     def _end(self, text: str, rest: str) -> RunResult:
         run = self._pending
         assert run is not None
-        _whole(run)
+        _check_output_is_whole(run)
         fields = Fields(rest)
         records, status = fields.number("records"), fields.choice("status", _STATUS)
         if records != run.records:
@@ -180,7 +172,7 @@ class RecordReader:
         if failed and status == "pass":
             raise DamagedError("a check failed and the end says pass: damaged record")
         self._pending = None
-        runs = tuple(_invocation(run, number) for number in _numbers(run))
+        runs = tuple(_self_test_run(run, number) for number in _numbers(run))
         return RunResult(
             **run.header,
             arena=run.arena,
@@ -197,28 +189,28 @@ _HEADER = ("app", "board", "model", "sha256", "kernels", "tflm", "zephyr")
 _STATUS: tuple[CheckVerdict, ...] = ("pass", "fail", "none")
 
 
-def _on_arena(run: _Pending, rest: str) -> None:
+def _on_arena(run: _UnfinishedRun, rest: str) -> None:
     fields = Fields(rest)
     size, used, head, tail = map(fields.number, ("size", "used", "head", "tail"))
     run.arena = Arena(size, used, head, tail, fields.text("source"))
 
 
-def _on_stacks(run: _Pending, rest: str) -> None:
+def _on_stacks(run: _UnfinishedRun, rest: str) -> None:
     fields = Fields(rest)
     run.stacks = Stacks(*map(fields.number, ("main", "main_used", "isr", "isr_used")))
 
 
-def _on_output(run: _Pending, rest: str) -> None:
-    _whole(run)
+def _on_output(run: _UnfinishedRun, rest: str) -> None:
+    _check_output_is_whole(run)
     fields = Fields(rest)
     key, size = _key(fields), fields.number("bytes")
     if key in run.outputs or size > MAX_OUTPUT_BYTES:
         raise DamagedError("an output twice, or of an impossible size")
-    run.part = _Part(key, fields.text("type"), size, fields.hex32("crc32"))
-    _finish_part(run)
+    run.part = _PartialOutput(key, fields.text("type"), size, fields.hex32("crc32"))
+    _finish_output(run)
 
 
-def _on_data(run: _Pending, rest: str) -> None:
+def _on_data(run: _UnfinishedRun, rest: str) -> None:
     fields = Fields(rest)
     part = run.part
     if part is None or part.key != _key(fields) or fields.number("offset") != len(part.data):
@@ -227,10 +219,10 @@ def _on_data(run: _Pending, rest: str) -> None:
     if not data or len(part.data) + len(data) > part.size:
         raise DamagedError("more data than the output has")
     part.data += data
-    _finish_part(run)
+    _finish_output(run)
 
 
-def _finish_part(run: _Pending) -> None:
+def _finish_output(run: _UnfinishedRun) -> None:
     part = run.part
     if part is None or len(part.data) < part.size:
         return
@@ -240,8 +232,8 @@ def _finish_part(run: _Pending) -> None:
     run.part = None
 
 
-def _on_ticks(run: _Pending, rest: str) -> None:
-    _whole(run)
+def _on_ticks(run: _UnfinishedRun, rest: str) -> None:
+    _check_output_is_whole(run)
     fields = Fields(rest)
     number = fields.number("run")
     if number in run.ticks:
@@ -249,8 +241,8 @@ def _on_ticks(run: _Pending, rest: str) -> None:
     run.ticks[number] = fields.number("ticks"), fields.number("hz")
 
 
-def _on_check(run: _Pending, rest: str) -> None:
-    _whole(run)
+def _on_check(run: _UnfinishedRun, rest: str) -> None:
+    _check_output_is_whole(run)
     fields = Fields(rest)
     key, result = _key(fields), fields.choice("result", _STATUS)
     if key in run.checks:
@@ -260,16 +252,16 @@ def _on_check(run: _Pending, rest: str) -> None:
     run.checks[key] = Check(key[1], result, first, got, want, exact)
 
 
-def _on_error(run: _Pending, rest: str) -> None:
+def _on_error(run: _UnfinishedRun, rest: str) -> None:
     fields = Fields(rest)
     at, code = fields.text("at"), fields.number("code")
-    hint = f"Before that it said: {' | '.join(run.said)}" if run.said else "Generate with --debug to see more"
-    if not run.said and at == "init" and run.arena is not None:
+    hint = f"Before that it printed: {' | '.join(run.printed)}" if run.printed else "Generate with --debug to see more"
+    if not run.printed and at == "init" and run.arena is not None:
         hint = f"Its arena has {run.arena.size_bytes} bytes; give it more if that is too few"
     raise DeviceError(f"the app reports: {sentence(code, at)} (code {code}, at {at})", hint=hint)
 
 
-_HANDLERS: Mapping[str, Callable[[_Pending, str], None]] = {
+_HANDLERS: Mapping[str, Callable[[_UnfinishedRun, str], None]] = {
     "arena": _on_arena,
     "stacks": _on_stacks,
     "output": _on_output,
@@ -280,18 +272,18 @@ _HANDLERS: Mapping[str, Callable[[_Pending, str], None]] = {
 }
 
 
-def _whole(run: _Pending) -> None:
+def _check_output_is_whole(run: _UnfinishedRun) -> None:
     if run.part is not None:
         raise DamagedError(f"output {run.part.key[1]} has {len(run.part.data)} of {run.part.size} bytes")
 
 
-def _numbers(run: _Pending) -> list[int]:
+def _numbers(run: _UnfinishedRun) -> list[int]:
     return sorted({key[0] for key in (*run.outputs, *run.checks)} | set(run.ticks))
 
 
-def _invocation(run: _Pending, number: int) -> InvocationRecord:
+def _self_test_run(run: _UnfinishedRun, number: int) -> SelfTestRun:
     ticks, hz = run.ticks.get(number, (None, None))
-    return InvocationRecord(
+    return SelfTestRun(
         number,
         tuple(output for key, output in sorted(run.outputs.items()) if key[0] == number),
         tuple(check for key, check in sorted(run.checks.items()) if key[0] == number),

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of a model gave, wherever it ran: plain values that reports and comparisons take."""
+"""Results of an app's self-test, wherever it ran: plain values that reports and comparisons take."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tflm_zephyr.device.transport.link import Where
 from tflm_zephyr.host import TailSection
 
 CheckVerdict = Literal["pass", "fail", "none"]
@@ -61,8 +60,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class InvocationRecord:
-    """One Invoke(): outputs by index, and its length in ticks of `hz` per second (None when not counted)."""
+class SelfTestRun:
+    """One Invoke() of a self-test: outputs by index, and its ticks of `hz` a second (None when not counted)."""
 
     run: int
     outputs: tuple[Output, ...]
@@ -73,11 +72,11 @@ class InvocationRecord:
 
 @dataclass(frozen=True)
 class RunResult:
-    """All that one self-test of one model said.
+    """The results of one self-test of one model.
 
     `sha256` is the start of the model file's SHA-256 in hex. `status` is "pass", "fail", or "none" when the
-    app carries no reference. `where` tells an emulator's and a host's results from a device's; `link`
-    names the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y, `sections` (of
+    app carries no reference. `where` is the transport's name ("qemu", "serial", "host"); `link` names
+    the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y, `sections` (of
     the arena's tail) when it was built with --record.
     """
 
@@ -89,9 +88,9 @@ class RunResult:
     tflm: str
     zephyr: str
     arena: Arena | None
-    runs: tuple[InvocationRecord, ...]
+    runs: tuple[SelfTestRun, ...]
     status: CheckVerdict
-    where: Where
+    where: str
     link: str = ""
     stacks: Stacks | None = None
     sections: tuple[TailSection, ...] = ()

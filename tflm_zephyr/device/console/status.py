@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an app's error codes mean, in full: the firmware carries the numbers alone.
+"""An app's error codes as sentences: the firmware carries the numbers alone.
 
 Codes at "fault" are Zephyr's fatal error reasons (include/zephyr/fatal_types.h and, from 16 on, the
 architecture's), all others the Status of the generated src/tensor.hpp.
@@ -36,7 +36,7 @@ _FAULTS: Mapping[int, str] = MappingProxyType(
 
 
 def sentence(code: int, stage: str) -> str:
-    """What error `code`, reported at `stage`, means."""
+    """The meaning of error `code`, reported at `stage`."""
     if stage == "fault":
         return f"Zephyr's kernel met a fatal error: {_FAULTS.get(code, 'an exception of the architecture')}"
     return STATUS.get(code, "an error that this version does not know")

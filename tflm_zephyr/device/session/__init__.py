@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 from tflm_zephyr.device.session import opening
-from tflm_zephyr.device.session.base import Captured, Hello, Invocation, Profile, Session, TensorInfo
-from tflm_zephyr.device.session.host_session import HostSession
-from tflm_zephyr.device.session.opening import identity, open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.session.base import (
+    Captured,
+    Hello,
+    Invocation,
+    Profile,
+    Session,
+    SessionCapabilities,
+    TensorInfo,
+)
+from tflm_zephyr.device.session.opening import open_session
+from tflm_zephyr.device.transport.target import DeviceTarget
 
 __all__ = [
     "Captured",
     "DeviceTarget",
     "Hello",
-    "HostSession",
     "Invocation",
     "Profile",
     "Session",
+    "SessionCapabilities",
     "TensorInfo",
-    "identity",
     "open_session",
     "opening",
 ]

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every session offers, whatever carries it; plain values that commands, reports and tests take."""
+"""The interface of every session, whatever carries it; plain values that commands, reports and tests take."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, TypeVar
 
 from tflm_zephyr.device.console.result import Arena, Stacks
-from tflm_zephyr.device.transport.link import Where
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class OperatorInfo:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the device takes: bytes of payload in one frame, bytes on their way to it before it answers."""
+    """The device's limits: bytes of payload in one frame, bytes on their way to it before it answers."""
 
     payload_bytes: int
     window_bytes: int
@@ -52,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Hello:
-    """Who answered: firmware, model, buffers.
+    """The description of what answered: firmware, model, buffers.
 
     `sha256` is the start (at least 16 digits) of the SHA-256 in hex of the .tflite file that the user gave; `runs`
     compares it. `models` are the names of all models there. `inputs` and `outputs` are in the model's
@@ -79,12 +78,26 @@ class Hello:
     hz: int
     deterministic: bool
     instructions_per_tick: int | None
-    where: Where
+    where: str
     link: str
 
     def runs(self, sha256: str) -> bool:
         """Whether the model is that of the file with this SHA-256, in hex."""
         return bool(self.sha256) and sha256.lower().startswith(self.sha256.lower())
+
+
+@dataclass(frozen=True)
+class SessionCapabilities:
+    """The operations that a session offers besides `invoke`, `reset` and `memory`; the others raise DeviceError.
+
+    `captures` and `reads_tensors`: `capture` and `tensor` work. `counts_ticks`: ticks measure the work of an
+    invocation, and `profile` works. `batches`: `invoke_many` is much faster than one `invoke` after the other.
+    """
+
+    captures: bool = True
+    reads_tensors: bool = True
+    counts_ticks: bool = True
+    batches: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,11 +165,26 @@ class Memory:
     link: LinkStatistics = LinkStatistics()
 
 
-_Self = TypeVar("_Self", bound="Closing")
+_Self = TypeVar("_Self", bound="BaseSession")
 
 
-class Closing(ABC):
-    """A context manager that closes itself at its end, whatever happens."""
+class BaseSession(ABC):
+    """The common part of sessions: a context manager that closes itself at its end; runs one after the other."""
+
+    @abstractmethod
+    def invoke(self, inputs: Sequence[bytes]) -> Invocation:
+        """See Session."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """See Session."""
+
+    def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
+        """See Session."""
+        for inputs, reset in zip(runs, resets, strict=True):
+            if reset:
+                self.reset()
+            yield self.invoke(inputs)
 
     @abstractmethod
     def close(self) -> None:
@@ -180,8 +208,13 @@ class Session(Protocol):
     """
 
     @property
+    def capabilities(self) -> SessionCapabilities:
+        """The operations that work here."""
+        ...
+
+    @property
     def hello(self) -> Hello:
-        """Who answered; read once when the session began or another model was selected."""
+        """The device and its model, as read once when the session began or another model was selected."""
         ...
 
     def select(self, model: str) -> None:
@@ -194,6 +227,10 @@ class Session(Protocol):
         """
         ...
 
+    def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
+        """`invoke` for each of `runs` in turn, as it is done, with a reset before those whose `resets` is True."""
+        ...
+
     def capture(self, inputs: Sequence[bytes]) -> Captured:
         """As `invoke`, and each operator's outputs as it ends, under the shipped plan and kernels."""
         ...
@@ -203,7 +240,7 @@ class Session(Protocol):
         ...
 
     def tensor(self, index: int) -> bytes:
-        """What is now in tensor `index` of the main subgraph; another tensor may have taken its place."""
+        """The bytes that are now in tensor `index` of the main subgraph; another tensor may have taken its place."""
         ...
 
     def reset(self) -> None:

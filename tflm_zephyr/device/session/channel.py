@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.device.session import frames
-from tflm_zephyr.device.session.console_text import Heard
-from tflm_zephyr.device.session.messages import AGAIN, ANSWER, STARTED, Kind, Message, Request, Status
+from tflm_zephyr.device.protocol import frames
+from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, STARTED, Kind, Message, Request, Status
+from tflm_zephyr.device.session.console_text import ConsoleText
 from tflm_zephyr.device.transport.link import Link, LinkBlockedError, LinkEndedError
 from tflm_zephyr.errors import DeviceError
 
@@ -25,7 +25,7 @@ _CALMING = 0.99  # of the least wait, by each answer that came to what was sent 
 _MOST_PATIENCE = 5  # times that of a silent device, for one that answers and gets nowhere
 _DAMAGE_S = 0.01  # after a damaged frame: the answer that it was is not waited for
 _MOST_BUSY_S = 10.0
-_LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # as long as the model takes
+_LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # may take as long as the model does
 _REOPEN_EVERY_S = 0.2
 _CRASHING_S = 0.05
 _SEQUENCES = 1 << 16
@@ -58,13 +58,12 @@ class Channel:
     def __init__(
         self,
         link: Link,
-        heard: Heard,
+        text: ConsoleText,
         *,
-        reopen: bool = False,
         sessions: Callable[[], int] = lambda: secrets.randbits(32) or 1,
     ) -> None:
-        """`reopen`: a link that ended is opened again (a cable that is put back). `sessions` gives their numbers."""
-        self._link, self._heard, self._reopen, self._sessions = link, heard, reopen, sessions
+        """A link that `reopens` is opened again when it ended. `sessions` gives their numbers."""
+        self._link, self._text, self._sessions = link, text, sessions
         self._decoder = frames.Decoder()
         self._session = 0
         self._next = 1
@@ -73,7 +72,7 @@ class Channel:
         self._rtt_s: float | None = None
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
-        self._alive = 0.0  # when the device last said anything to this session
+        self._alive = 0.0  # when the device last sent anything to this session
         self._progress = 0.0  # when it last answered what was asked for, or was asked
         self._patience_s = 0.0
         self._asked_again: tuple[int, float] = (-1, 0.0)  # the last AGAIN that was obeyed, and until when it is alone
@@ -96,7 +95,7 @@ class Channel:
         return answer
 
     def widen(self, window_bytes: int) -> None:
-        """What the device takes in while it is busy."""
+        """Set the bytes that the device takes in while it is busy."""
         self._window_bytes = window_bytes
 
     def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:
@@ -112,7 +111,7 @@ class Channel:
             self._patience_s, self._progress = patience_s, time.monotonic()
             self._run(requests)
         except LinkEndedError as err:
-            raise self._heard.ended(str(err)) from err
+            raise self._text.ended(str(err)) from err
         self.broken = False
         return [self._answers[place] for place in range(len(requests))]
 
@@ -122,12 +121,12 @@ class Channel:
             unsent = self._fill(requests, unsent)
             ends = self._check_time()
             now = time.monotonic()
-            self._heard.check_crash(now)
+            self._text.check_crash()
             self._resend_due(now)
             due = next((sent.due for sent in self._sent.values()), now)
             wait_s = max(0.0, min(due, ends) - time.monotonic())
             try:
-                data = self._link.read(min(wait_s, _CRASHING_S) if self._heard.crashing else wait_s)
+                data = self._link.read(min(wait_s, _CRASHING_S) if self._text.crashing else wait_s)
             except LinkEndedError as err:
                 self._again_open(err)
                 continue
@@ -138,7 +137,7 @@ class Channel:
         now = time.monotonic()
         ends = max(self._progress, self._alive) + self._patience_s
         if now >= min(ends, self._progress + _MOST_PATIENCE * self._patience_s):
-            raise self._heard.silent(self._patience_s, begun=self._begun)
+            raise self._text.silent(self._patience_s, begun=self._begun)
         return ends
 
     def _fill(self, requests: Sequence[Request], unsent: int) -> int:
@@ -200,17 +199,16 @@ class Channel:
             return  # it says so again when it is read
 
     def _take(self, data: bytes) -> None:
-        self._heard.any = self._heard.any or bool(data)
+        self._text.any_bytes = self._text.any_bytes or bool(data)
         for event in self._decoder.feed(data):
             self._check_time()
             if isinstance(event, frames.Text):
-                self._heard.text(event.data)
+                self._text.take(event.data)
             elif isinstance(event, frames.Damaged):
                 self._damaged()
             else:
                 message = Message.parse(event.body)
                 if message is not None:
-                    self._heard.frames = True
                     self._message(message)
 
     def _damaged(self) -> None:
@@ -275,7 +273,7 @@ class Channel:
 
     def _again_open(self, end: LinkEndedError) -> None:
         """After the link's end: open it again within the caller's patience, then all that is on its way is due."""
-        if not self._reopen:
+        if not self._link.capabilities.reopens:
             raise end
         ends = time.monotonic() + self._patience_s
         self._link.close()

@@ -9,23 +9,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from tflm_zephyr.device.console.result import Arena, Stacks
-from tflm_zephyr.device.session import frames, messages, refusals
+from tflm_zephyr.device.protocol import frames, messages
+from tflm_zephyr.device.protocol.messages import Kind, MalformedError, Mode, Request, RunAnswer, Space, TableOf
+from tflm_zephyr.device.session import refusals
 from tflm_zephyr.device.session.base import (
+    BaseSession,
     Captured,
-    Closing,
     Hello,
     Invocation,
     LinkStatistics,
     Memory,
     OperatorOutput,
     Profile,
+    SessionCapabilities,
 )
 from tflm_zephyr.device.session.channel import Channel, RefusedError, SessionLostError, checked
-from tflm_zephyr.device.session.console_text import Heard
-from tflm_zephyr.device.session.messages import Kind, MalformedError, Mode, Request, RunAnswer, Space, TableOf
-from tflm_zephyr.device.session.pauses import Pauses
-from tflm_zephyr.device.session.replay import RecordingLink
-from tflm_zephyr.device.session.tables import Described, read_hello, read_table
+from tflm_zephyr.device.session.console_text import ConsoleText
+from tflm_zephyr.device.session.model_tables import DescribedModel, read_hello, read_table
+from tflm_zephyr.device.session.paused_run import PausedRun
 from tflm_zephyr.device.transport.link import Link
 from tflm_zephyr.errors import DeviceError
 
@@ -33,7 +34,7 @@ _TRIES = 3  # of one operation, after which it is given up
 _T = TypeVar("_T")
 
 
-class DeviceSession(Closing):
+class DeviceSession(BaseSession):
     """See Session. The link is opened by `open` and closed by `close`."""
 
     def __init__(
@@ -42,22 +43,20 @@ class DeviceSession(Closing):
         *,
         model: str = "",
         expect: Mapping[str, str] | None = None,
-        instructions_per_tick: int | None = None,
         on_text: Callable[[str], None] | None = None,
-        reopen: bool = False,
         reply_timeout_s: float = 10.0,
         run_timeout_s: float = 600.0,
         sessions: Callable[[], int] | None = None,
     ) -> None:
-        """`instructions_per_tick`: None when ticks count no instructions. For the others see Target."""
+        """For the options see DeviceTarget. `sessions` gives the numbers of sessions."""
         self._link, self._model, self._expect = link, model, dict(expect or {})
-        self._per_tick = instructions_per_tick
+        self._capabilities = SessionCapabilities(counts_ticks=link.capabilities.counts_ticks)
         self._reply_s, self._run_s = reply_timeout_s, run_timeout_s
-        self._heard = Heard(link.name, on_text)
+        self._text = ConsoleText(link.name, on_text)
         kwargs = {} if sessions is None else {"sessions": sessions}
-        self._channel = Channel(link, self._heard, reopen=reopen, **kwargs)
+        self._channel = Channel(link, self._text, **kwargs)
         self._hello: Hello | None = None
-        self._described: Described | None = None
+        self._described: DescribedModel | None = None
         self._used = False  # the model's state may be another than its initial one
         self._closed = False
 
@@ -70,6 +69,11 @@ class DeviceSession(Closing):
         except BaseException:
             self.close()
             raise
+
+    @property
+    def capabilities(self) -> SessionCapabilities:
+        """See Session."""
+        return self._capabilities
 
     @property
     def hello(self) -> Hello:
@@ -109,9 +113,9 @@ class DeviceSession(Closing):
             self._write(inputs)
             found: list[OperatorOutput] = []
             state = self._run(messages.run(Mode.CAPTURE))
-            pauses = Pauses(self.hello, self._run_s)
+            paused_run = PausedRun(self.hello, self._run_s)
             while state.paused:
-                found += self._paused_at(pauses, state)
+                found += self._paused_at(paused_run, state)
                 state = self._run(Request(Kind.CONTINUE))
             return Captured(tuple(found), self._outputs())
 
@@ -162,22 +166,20 @@ class DeviceSession(Closing):
         self._recovering("writing the inputs", lambda: self._write(inputs))
 
     def echo(self, payloads: Iterable[bytes]) -> list[bytes]:
-        """What the device sends back of `payloads`, each at most Hello.limits.payload_bytes."""
+        """The payloads that the device sends back for `payloads`, each at most Hello.limits.payload_bytes."""
         requests = [Request(Kind.ECHO, payload) for payload in payloads]
         return self._recovering("an echo", lambda: self._ask(requests))
 
     def close(self) -> None:
         """See Session."""
         self._closed = True
-        self._heard.flush()
+        self._text.flush()
         self._link.close()
-        if isinstance(self._link, RecordingLink):
-            self._link.end()
 
     def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
         """`operation`, from its start again when the session was lost meanwhile and no state of the model by that.
 
-        Beginning anew resets the model. Where that loses a state, it is told once; the next call begins with the
+        Beginning anew resets the model. Where that loses a state, it is reported once; the next call begins with the
         initial one.
         """
         if self._closed:
@@ -220,7 +222,6 @@ class DeviceSession(Closing):
             self._link,
             patience_s=self._reply_s,
             init_s=self._run_s,
-            per_tick=self._per_tick,
         )
         hello = described.hello
         if self._model and hello.model != self._model:
@@ -273,10 +274,10 @@ class DeviceSession(Closing):
     def _outputs(self) -> tuple[bytes, ...]:
         return tuple(self._read([(Space.OUTPUT, 0, i, t.bytes) for i, t in enumerate(self.hello.outputs)]))
 
-    def _paused_at(self, pauses: Pauses, state: RunAnswer) -> list[OperatorOutput]:
+    def _paused_at(self, paused_run: PausedRun, state: RunAnswer) -> list[OperatorOutput]:
         """The outputs of the operator that just ended."""
         try:
-            operator = pauses.after(state)
+            operator = paused_run.after(state)
         except DeviceError:
             self._channel.broken = True  # it waits there until another hello
             raise
@@ -285,7 +286,7 @@ class DeviceSession(Closing):
         )
         there = [(tensor, size) for tensor, size in entries if tensor >= 0]
         for tensor, size in there:
-            pauses.check_output(operator, tensor, size)
+            paused_run.check_output(operator, tensor, size)
         data = self._read([(Space.TENSOR, operator.subgraph, tensor, size) for tensor, size in there])
         return [
             OperatorOutput(operator.index, operator.name, operator.subgraph, tensor, found)

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tflm_zephyr.device.console.result import Arena
 from tflm_zephyr.device.session import refusals
 from tflm_zephyr.device.session.base import (
+    BaseSession,
     Captured,
-    Closing,
     Hello,
     Invocation,
     Limits,
     Memory,
     OperatorInfo,
     Profile,
+    SessionCapabilities,
     TensorInfo,
 )
 from tflm_zephyr.errors import DeviceError
@@ -26,12 +27,14 @@ from tflm_zephyr.model import Model, Tensor, load_model
 _UNLIMITED = Limits(1 << 31, 1 << 31)
 
 
-class HostSession(Closing):
+class HostSession(BaseSession):
     """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package has no way to look inside.
 
     A model's state carries over as on a device: the inputs since the last reset are run again before a new one when
     the model keeps any.
     """
+
+    capabilities = SessionCapabilities(captures=False, reads_tensors=False, counts_ticks=False, batches=True)
 
     def __init__(self, path: Path, *, timeout_s: float = 600.0) -> None:
         """Read the model; raises ModelError."""
@@ -58,8 +61,8 @@ class HostSession(Closing):
         """See Session."""
         return Invocation(self._run(inputs), 0)
 
-    def invoke_many(self, runs: Sequence[Sequence[bytes]], fresh: Sequence[bool]) -> list[Invocation]:
-        """`invoke` for each of `runs` in one child, with a reset before those that are `fresh`.
+    def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
+        """See Session; all runs in one child.
 
         The model is in its initial state before and after.
         """
@@ -67,9 +70,10 @@ class HostSession(Closing):
             refusals.check_inputs(inputs, self._hello)
         self.reset()
         if not runs:
-            return []
-        self._last = run_many(self._bytes, runs, reset=fresh, timeout_s=self._timeout_s * len(runs))
-        return [Invocation(outputs, 0) for outputs in self._last.runs]
+            return
+        self._last = run_many(self._bytes, runs, reset=resets, timeout_s=self._timeout_s * len(runs))
+        for outputs in self._last.runs:
+            yield Invocation(outputs, 0)
 
     def capture(self, inputs: Sequence[bytes]) -> Captured:
         """Not on the host."""

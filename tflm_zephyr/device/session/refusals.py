@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device refuses, or answers otherwise than the protocol says, as errors for people."""
+"""Refused requests, and answers that break the protocol, as errors for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tflm_zephyr.device.console.status import sentence
-from tflm_zephyr.device.session import messages
+from tflm_zephyr.device.protocol import messages
+from tflm_zephyr.device.protocol.messages import Kind, MalformedError, Status
 from tflm_zephyr.device.session.base import Hello
 from tflm_zephyr.device.session.channel import RefusedError
-from tflm_zephyr.device.session.messages import Kind, MalformedError, Status
 from tflm_zephyr.errors import DeviceError, ModelFailedError
 
 

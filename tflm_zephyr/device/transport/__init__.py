@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte streams to an app: serial ports, QEMU."""
+"""Ways to an app: serial ports, QEMU, recordings, this host; one router from what the user named to a link."""
 
 from __future__ import annotations
 
-from tflm_zephyr.device.transport.link import Link
+from tflm_zephyr.device.transport.link import Capabilities, Link
 from tflm_zephyr.device.transport.ports import SerialPort, choose_port, find_ports
-from tflm_zephyr.device.transport.qemu import QemuLink
-from tflm_zephyr.device.transport.serial_port import SerialLink
+from tflm_zephyr.device.transport.registry import TRANSPORTS
+from tflm_zephyr.device.transport.routing import Route, digest_of, route
+from tflm_zephyr.device.transport.target import DeviceTarget, Transport
 
 __all__ = [
+    "TRANSPORTS",
+    "Capabilities",
+    "DeviceTarget",
     "Link",
-    "QemuLink",
-    "SerialLink",
+    "Route",
     "SerialPort",
+    "Transport",
     "choose_port",
+    "digest_of",
     "find_ports",
+    "route",
 ]

@@ -83,10 +83,10 @@ def choose_port(
         boards.setdefault(port.board, []).append(port)
     if len(boards) > 1:
         numbers = {_bare(group[0].serial_number) for group in boards.values()}
-        told_apart = dev_id and len(numbers) == len(boards) and "" not in numbers
+        distinct = dev_id and len(numbers) == len(boards) and "" not in numbers
         raise DeviceError(
             f"{len(boards)} boards found: {'; '.join(_listing(group) for group in boards.values())}",
-            hint="Choose one with --dev-id or --port" if told_apart else "Choose one with --port",
+            hint="Choose one with --dev-id or --port" if distinct else "Choose one with --port",
         )
     return min(found, key=lambda port: (port.interface is None, port.interface or 0, _order(port)))
 

@@ -9,16 +9,21 @@ import re
 import termios
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import serial
 
-from tflm_zephyr.device.transport.link import LinkBlockedError, LinkEndedError, Where
-from tflm_zephyr.device.transport.ports import find_ports
+from tflm_zephyr.boards import Board, known_boards, load_board
+from tflm_zephyr.device.transport.link import Capabilities, LinkBlockedError, LinkEndedError
+from tflm_zephyr.device.transport.ports import SerialPort, choose_port, find_ports
+from tflm_zephyr.device.transport.target import DeviceTarget, Transport
 from tflm_zephyr.errors import DeviceError
 
 _POLL_S = 0.05  # a port's own time-out stays as it is: changing it makes pyserial configure the port again
 _WRITE_TIMEOUT_S = 10.0
+_DEFAULT_BAUDRATE = 115200
+_CAPABILITIES = Capabilities(reopens=True, can_flash=True)
 _A_PORT = "A port is a device such as /dev/ttyACM0, or a URL such as socket://host:port"
 _HINTS = {
     errno.ENOENT: "Is the board plugged in and switched on?",
@@ -45,9 +50,11 @@ _WHAT = {
 class SerialLink:
     """The console port of a board at `url`; taken for this process alone while it is open."""
 
-    where: Where = "serial"
+    where = "serial"
+    capabilities = _CAPABILITIES
+    instructions_per_tick: int | None = None
 
-    def __init__(self, url: str, baudrate: int = 115200, find: Callable[[], str] | None = None) -> None:
+    def __init__(self, url: str, baudrate: int = _DEFAULT_BAUDRATE, find: Callable[[], str] | None = None) -> None:
         """`url`: a device ("/dev/ttyACM0") or a pyserial URL. Does not touch the port.
 
         `find` says at each `open` what the URL is now: a board that is plugged in again may be another device.
@@ -92,7 +99,7 @@ class SerialLink:
                 return b""
 
     def _waiting(self) -> bytes:
-        """What else is there; a port that ends here says so at the next read, so that no byte is lost."""
+        """The other bytes that are there; a port that ends here reports it at the next read, so no byte is lost."""
         try:
             return bytes(self._port.read(self._port.in_waiting))
         except (OSError, TypeError, ValueError):
@@ -132,3 +139,40 @@ def _errno_of(err: BaseException) -> int:
         seen = seen.__cause__ or seen.__context__
     text = str(err)
     return next((number for number in _HINTS if f"[Errno {number}]" in text or os.strerror(number) in text), 0)
+
+
+def _serves(target: DeviceTarget, board: Board | None) -> bool:
+    return bool(target.port)
+
+
+def _link(target: DeviceTarget, board: Board | None, program: Path | None) -> SerialLink:
+    """The named port, or the one board's on USB, which is found again when it comes back as another device."""
+    baudrate = target.baudrate or (board.serial.baudrate if board is not None else _DEFAULT_BAUDRATE)
+    if target.port != "auto":
+        return SerialLink(target.port, baudrate)
+    first = _on_usb(target.usb_serial, board)
+
+    def found_again() -> str:
+        """The same console of the same board, whose ports come back one by one, where it was or elsewhere."""
+        wanted = (first.vid, first.pid, first.serial_number, first.interface)
+        ports = [p for p in find_ports() if (p.vid, p.pid, p.serial_number, p.interface) == wanted]
+        here = [port for port in ports if port.place == first.place]
+        return choose_port(here or (ports if first.serial_number else [])).device
+
+    return SerialLink(first.device, baudrate, found_again)
+
+
+def _on_usb(serial_number: str, board: Board | None) -> SerialPort:
+    """The console of the one board, which is of the vendor of `board`; without, of one that boards here have.
+
+    Where none of those is plugged in, any port on USB will do.
+    """
+    ports = [port for port in find_ports() if port.vid is not None]
+    vid = board.serial.usb_vid if board is not None else None
+    if vid is None and not serial_number:
+        known = {other.serial.usb_vid for other in map(load_board, known_boards())}
+        ports = [port for port in ports if port.vid in known] or ports
+    return choose_port(ports, usb_vid=vid, serial_number=serial_number or None, dev_id=True)
+
+
+TRANSPORT = Transport("serial", _CAPABILITIES, _serves, _link)

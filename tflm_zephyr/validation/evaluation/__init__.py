@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from tflm_zephyr.validation.evaluation.data import load_labelled
 from tflm_zephyr.validation.evaluation.pool import Opener, Pool
-from tflm_zephyr.validation.evaluation.running import Effort, effort, run_all
+from tflm_zephyr.validation.evaluation.running import TickStatistics, run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 __all__ = [
-    "Effort",
     "Opener",
     "Pool",
     "SampleResult",
-    "effort",
+    "TickStatistics",
     "load_labelled",
     "run_all",
+    "tick_statistics",
 ]

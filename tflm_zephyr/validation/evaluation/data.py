@@ -10,7 +10,7 @@ from pathlib import Path
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors import Dataset, TensorLike, load_dataset, quantise
 from tflm_zephyr.validation.inputs.files import read_samples
-from tflm_zephyr.validation.inputs.sample import FeedOptions
+from tflm_zephyr.validation.inputs.sample import InputOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ def load_labelled(
     path: Path,
     tensors: Sequence[TensorLike],
     classes: int,
-    options: FeedOptions,
+    options: InputOptions,
     labels: Sequence[str],
     truth: Path | None = None,
 ) -> Labelled:
@@ -62,7 +62,7 @@ def _names(path: Path, classes: int, labels: Sequence[str]) -> list[str]:
     return names
 
 
-def _folder(path: Path, tensors: Sequence[TensorLike], options: FeedOptions, names: Sequence[str]) -> Labelled:
+def _folder(path: Path, tensors: Sequence[TensorLike], options: InputOptions, names: Sequence[str]) -> Labelled:
     import numpy
 
     inputs, truth = [], []

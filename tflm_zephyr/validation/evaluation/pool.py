@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tflm_zephyr.device.session import Hello, Session
+from tflm_zephyr.device.session import Hello, Session, SessionCapabilities
 from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
@@ -22,7 +22,7 @@ _MOST_STOPPED = 2  # devices by one sample, which then is the one to blame
 
 
 @dataclass(frozen=True)
-class Finished:
+class SampleDone:
     """A sample's result."""
 
     index: int
@@ -30,15 +30,16 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Lost:
+class SessionLost:
     """A worker that has ended: its device is gone, while others go on."""
 
     error: ToolError
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _SessionOpened:
     hello: Hello
+    capabilities: SessionCapabilities
 
 
 class Pool:
@@ -50,9 +51,10 @@ class Pool:
 
     def __init__(self, openers: Sequence[Opener]) -> None:
         """Opens nothing yet."""
+        self.capabilities = SessionCapabilities()  # of the sessions, once `hello` has returned
         self._openers = openers
         self._todo: queue.SimpleQueue[tuple[int, Sequence[bytes]]] = queue.SimpleQueue()
-        self._said: queue.SimpleQueue[Finished | Lost | _Opened | BaseException] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[SampleDone | SessionLost | _SessionOpened | BaseException] = queue.SimpleQueue()
         self._start, self._stop = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._alive = 0
@@ -76,19 +78,19 @@ class Pool:
             thread.join(max(until - time.monotonic(), 0.0))
 
     def hello(self) -> Hello:
-        """Who answered, once all have: all with the same model, kernels and ticks.
+        """The hello of the sessions, once all have answered; all have the same app, model, kernels and ticks.
 
         Raises the first error of a session that does not open, DeviceError when they are not alike.
         """
-        found: list[Hello] = []
+        found: list[_SessionOpened] = []
         while len(found) < len(self._openers):
-            said = self._next()
-            if isinstance(said, Lost):
-                raise said.error
-            if isinstance(said, _Opened):
-                found.append(said.hello)
-        first = found[0]
-        for other in found[1:]:
+            event = self._next()
+            if isinstance(event, SessionLost):
+                raise event.error
+            if isinstance(event, _SessionOpened):
+                found.append(event)
+        first = found[0].hello
+        for other in (opened.hello for opened in found[1:]):
             for what in ("sha256", "model", "kernels", "hz", "board", "app", "tflm", "zephyr", "arena"):
                 one, two = getattr(first, what), getattr(other, what)
                 if one != two:
@@ -97,9 +99,10 @@ class Pool:
                         where=other.link,
                         hint="Flash the same app onto boards of one kind",
                     )
+        self.capabilities = found[0].capabilities
         return first
 
-    def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Finished | Lost]:
+    def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[SampleDone | SessionLost]:
         """Each sample's result as it comes, by the number given with it; and sessions that were lost on the way.
 
         Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on, and
@@ -110,38 +113,38 @@ class Pool:
         self._start.set()
         missing = len(samples)
         while missing:
-            said = self._next()
-            if isinstance(said, Finished):
+            event = self._next()
+            if isinstance(event, SampleDone):
                 missing -= 1
-                yield said
-            elif isinstance(said, Lost):
+                yield event
+            elif isinstance(event, SessionLost):
                 self._alive -= 1
                 if not self._alive:
-                    raise said.error
-                yield said
+                    raise event.error
+                yield event
 
-    def _next(self) -> Finished | Lost | _Opened:
+    def _next(self) -> SampleDone | SessionLost | _SessionOpened:
         while True:
             try:
-                said = self._said.get(timeout=_TICK_S)  # a timeout, so that an interrupt is seen
+                event = self._events.get(timeout=_TICK_S)  # a timeout, so that an interrupt is seen
             except queue.Empty:
                 continue
-            if isinstance(said, BaseException):
-                raise said
-            return said
+            if isinstance(event, BaseException):
+                raise event
+            return event
 
     def _work(self, opener: Opener) -> None:
         try:
             with opener() as session:
-                self._said.put(_Opened(session.hello))
+                self._events.put(_SessionOpened(session.hello, session.capabilities))
                 self._start.wait()
                 self._serve(session)
         except ModelFailedError as error:
-            self._said.put(error)
+            self._events.put(error)
         except ToolError as error:
-            self._said.put(Lost(error))
+            self._events.put(SessionLost(error))
         except BaseException as error:  # a bug, shown in the thread that asked
-            self._said.put(error)
+            self._events.put(error)
 
     def _serve(self, session: Session) -> None:
         while not self._stop.is_set():
@@ -162,11 +165,11 @@ class Pool:
                 if isinstance(error, ModelFailedError):  # it would on every other device, one after the other
                     raise named from error
                 if self._stopped[sample[0]] >= _MOST_STOPPED:
-                    self._said.put(named)
+                    self._events.put(named)
                     return
                 self._todo.put(sample)
                 raise named from error
             except BaseException:
                 self._todo.put(sample)
                 raise
-            self._said.put(Finished(sample[0], SampleResult(done.outputs[0], done.ticks)))
+            self._events.put(SampleDone(sample[0], SampleResult(done.outputs[0], done.ticks)))

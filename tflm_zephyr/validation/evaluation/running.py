@@ -12,7 +12,7 @@ from pathlib import Path
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.validation.evaluation import state
-from tflm_zephyr.validation.evaluation.pool import Finished, Pool
+from tflm_zephyr.validation.evaluation.pool import Pool, SampleDone
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 _SAVE_EVERY_S = 2.0
@@ -20,18 +20,18 @@ _PERCENTILE = 0.99
 
 
 @dataclass(frozen=True)
-class Effort:
-    """Ticks of all runs: their mean, and what 99 % of runs do not exceed (nearest rank)."""
+class TickStatistics:
+    """Ticks of all runs: their mean, and the 99th percentile (nearest rank)."""
 
     mean: float
     p99: int
     largest: int
 
 
-def effort(ticks: Sequence[int]) -> Effort:
-    """Of one run at least."""
+def tick_statistics(ticks: Sequence[int]) -> TickStatistics:
+    """The statistics of at least one run."""
     ordered = sorted(ticks)
-    return Effort(sum(ordered) / len(ordered), ordered[math.ceil(_PERCENTILE * len(ordered)) - 1], ordered[-1])
+    return TickStatistics(sum(ordered) / len(ordered), ordered[math.ceil(_PERCENTILE * len(ordered)) - 1], ordered[-1])
 
 
 def run_all(
@@ -46,7 +46,7 @@ def run_all(
     on_lost: Callable[[ToolError], object] | None = None,
     on_interrupt: Callable[[str], object] | None = None,
 ) -> tuple[SampleResult, ...]:
-    """The results of all `inputs`, in their order. Those that the file `kept` has are not run again.
+    """The results of all `inputs`, in their order. Samples whose results the file `kept` has are not run again.
 
     `build` stands for the files that run, as in key_of. `on_start` gets how many samples those are that are not run
     again, `on_lost` the error of a session that ended while others go on, `on_interrupt` how to go on after Ctrl-C.
@@ -59,13 +59,13 @@ def run_all(
     left = [(index, given) for index, given in enumerate(inputs) if index not in results]
     saved = time.monotonic()
     try:
-        for said in pool.run(left):
-            if isinstance(said, Finished):
-                results[said.index] = said.result
+        for event in pool.run(left):
+            if isinstance(event, SampleDone):
+                results[event.index] = event.result
                 if on_sample is not None:
                     on_sample()
             elif on_lost is not None:
-                on_lost(said.error)
+                on_lost(event.error)
             if kept is not None and time.monotonic() - saved > _SAVE_EVERY_S:
                 state.save_state(kept, key, count, results)
                 saved = time.monotonic()

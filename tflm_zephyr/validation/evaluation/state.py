@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of an unfinished evaluation in a file, so that it can go on after a cable was pulled.
+"""An evaluation's results so far, in a file, so that it can go on after a cable was pulled.
 
 JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
 the model, the app's build, its target and all inputs: results of anything else are refused.
@@ -41,9 +41,9 @@ class _StateFile:
 
 
 def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
-    """A digest of all that results depend on: the device, but for the link's name, every input, and `build`.
+    """A digest of what results depend on: the device's hello without the link's name, every input, `build`.
 
-    `build` stands for the files that run (see opening.identity), as two builds of one app say the same of themselves.
+    `build` stands for the files that run (device.transport.digest_of), as two builds of one app have the same hello.
     """
     digest = hashlib.sha256()
     for text in (build, repr(replace(hello, link=""))):

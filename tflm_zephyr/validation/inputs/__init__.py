@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from tflm_zephyr.validation.inputs.files import read_samples
 from tflm_zephyr.validation.inputs.front_end import DeviceFrontEnd, FrontEnd, HostFrontEnd
-from tflm_zephyr.validation.inputs.sample import FORMATS, RESAMPLINGS, STDIN, FeedOptions, Sample
+from tflm_zephyr.validation.inputs.sample import FORMATS, RESAMPLINGS, STDIN, InputOptions, Sample
 
 __all__ = [
     "FORMATS",
     "RESAMPLINGS",
     "STDIN",
     "DeviceFrontEnd",
-    "FeedOptions",
     "FrontEnd",
     "HostFrontEnd",
+    "InputOptions",
     "Sample",
     "read_samples",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors import TensorLike, element_type, elements, raw_elements, real_values
-from tflm_zephyr.validation.inputs.sample import FeedOptions, Sample
+from tflm_zephyr.validation.inputs.sample import InputOptions, Sample
 
 if TYPE_CHECKING:
     import numpy
@@ -19,7 +19,7 @@ _FULL_SCALE = 32768.0
 _UNKNOWN_BYTES = 0x7FFF0000  # what programs write that make sound into a pipe says no length: this or more
 
 
-def audio_samples(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> list[Sample]:
+def audio_samples(data: bytes, name: str, tensor: TensorLike, options: InputOptions) -> list[Sample]:
     """The WAV file in `data` for the input `tensor`.
 
     Sound samples are 16 bits: an int16 tensor that is not quantised takes them as they are, others as real values
@@ -103,8 +103,8 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
     try:
         with wave.open(io.BytesIO(data)) as file:
             channels, width, rate_hz = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            told = file.getnframes()
-            frames = file.readframes(told)
+            announced = file.getnframes()
+            frames = file.readframes(announced)
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
         raise ToolError(
             f"not a readable WAV file ({str(error) or 'it ends too early'})",
@@ -118,9 +118,9 @@ def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray,
             hint=f"Convert it, as `sox IN -r {wanted_hz} OUT.wav` does",
         )
     came = len(frames) // (width * channels)
-    if came < told and told * width * channels < _UNKNOWN_BYTES:
+    if came < announced and announced * width * channels < _UNKNOWN_BYTES:
         raise ToolError(
-            f"not a whole WAV file (it ends after {came} of {told} sound samples)", where=name, hint="Copy it anew"
+            f"not a whole WAV file (it ends after {came} of {announced} sound samples)", where=name, hint="Copy it anew"
         )
     whole = frames[: came * width * channels]
     notes = [f"{rate_hz} Hz taken as the model's rate"] if wanted_hz is None else []

@@ -12,7 +12,7 @@ from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors import LIMIT_BYTES, TensorLike, dataset_of, element_type, parse_npy, parse_npz, quantise
 from tflm_zephyr.validation.inputs.audio import audio_samples
 from tflm_zephyr.validation.inputs.image import image_sample, is_image
-from tflm_zephyr.validation.inputs.sample import STDIN, FeedOptions, Sample, one_input
+from tflm_zephyr.validation.inputs.sample import STDIN, InputOptions, Sample, one_input
 from tflm_zephyr.validation.inputs.table import table_samples
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MAGICS = (
 )
 
 
-def read_samples(source: str, tensors: Sequence[TensorLike], options: FeedOptions, name: str = "") -> list[Sample]:
+def read_samples(source: str, tensors: Sequence[TensorLike], options: InputOptions, name: str = "") -> list[Sample]:
     """The samples in the file `source`, or in standard input for "-", for a model with the inputs `tensors`.
 
     An .npz holds x, or x0, x1, ... with one row a sample; an .npy x alone; either may hold one sample just in the

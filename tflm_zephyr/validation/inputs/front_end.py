@@ -18,12 +18,12 @@ class FrontEnd(Protocol):
 
     @property
     def input(self) -> TensorLike:
-        """What a window fills."""
+        """The tensor that a window fills."""
         ...
 
     @property
     def output(self) -> TensorLike:
-        """What a row is."""
+        """The tensor that becomes a row."""
         ...
 
     def run(self, windows: Sequence[bytes]) -> list[bytes]:

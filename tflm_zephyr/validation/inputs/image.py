@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors import TensorLike, element_type, elements, limits
-from tflm_zephyr.validation.inputs.sample import FeedOptions, Sample
+from tflm_zephyr.validation.inputs.sample import InputOptions, Sample
 
 if TYPE_CHECKING:
     import numpy
@@ -40,7 +40,7 @@ def is_image(data: bytes) -> bool:
     return True
 
 
-def image_sample(data: bytes, name: str, tensor: TensorLike, options: FeedOptions) -> Sample:
+def image_sample(data: bytes, name: str, tensor: TensorLike, options: InputOptions) -> Sample:
     """The image in `data` (PNG, BMP, whatever Pillow reads) for the input `tensor`.
 
     Raises ToolError when it is no image, or the tensor has no image's shape, or does not show what range pixels
@@ -115,7 +115,7 @@ def _fitted(picture: Image, size: tuple[int, int], mode: str, resampling: str) -
     return picture, notes
 
 
-def _elements(pixels: numpy.ndarray, tensor: TensorLike, name: str, options: FeedOptions) -> numpy.ndarray:
+def _elements(pixels: numpy.ndarray, tensor: TensorLike, name: str, options: InputOptions) -> numpy.ndarray:
     import numpy
 
     target = element_type(tensor)

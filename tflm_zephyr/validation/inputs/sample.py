@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is fed to a model: its inputs' bytes, and how files become those."""
+"""A model's input bytes, and the options by which files become those."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class FeedOptions:
+class InputOptions:
     """How files are read.
 
     `raw`: numbers, pixels and sound samples are the tensors' own elements, not real values. `pixels`: the real
     values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: from one window
     of a recording to the next, None for windows that follow each other. `frontend`: a model that turns
     windows into the rows of the model's input. `rate_hz`: the rate of the sound that the model takes; None: not known,
-    any rate is taken and told. `format`: one of FORMATS, or "" for what the content shows.
+    any rate is taken, with a note. `format`: one of FORMATS, or "" for what the content shows.
     """
 
     raw: bool = False

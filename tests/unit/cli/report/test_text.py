@@ -15,7 +15,7 @@ from tflm_zephyr.build.west import Build
 from tflm_zephyr.cli.report import boards as tables
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen.app_folder import FileChange
-from tflm_zephyr.device.console.result import Arena, Check, InvocationRecord, Output, RunResult
+from tflm_zephyr.device.console.result import Arena, Check, Output, RunResult, SelfTestRun
 from tflm_zephyr.device.transport.ports import SerialPort
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation
 
@@ -46,7 +46,7 @@ def test_real_values() -> None:
 
 def result(status: str, check: Check | None, *, arena_source: str = "estimated", outputs: int = 1) -> RunResult:
     produced = tuple(Output(i, "int8", bytes(range(20))) for i in range(outputs))
-    runs = (InvocationRecord(0, produced, () if check is None else (check,), 1200, 25_000_000),)
+    runs = (SelfTestRun(0, produced, () if check is None else (check,), 1200, 25_000_000),)
     return RunResult(
         app="net", board="mps2/an385", model="net", sha256="ab" * 8, kernels="reference", tflm="8d404de7" * 5,
         zephyr="4.1.0", arena=Arena(1000, 700, 400, 300, arena_source), runs=runs, status=status,  # type: ignore[arg-type]

@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes.records import BANNER, as_bytes, begin, self_test, with_end
-from tests.unit.device.console.test_gather import Script
-from tflm_zephyr.device.console.arena_search import endings, measure_arenas
+from tests.fakes.scripted_link import ScriptedLink
+from tflm_zephyr.device.console.arena_search import measure_arenas, self_test_endings
 from tflm_zephyr.errors import DeviceError
 
 MEASURED = "TFLM:measured model={} result=ok arena=1104 allocates=1088 floor=640 head=32 tail=740 odd=0 tries=31"
 
 
-def said(link: Script, listen: Callable[[Script], object]) -> str:
+def said(link: ScriptedLink, listen: Callable[[ScriptedLink], object]) -> str:
     """The one line of a DeviceError; the link is closed."""
     with pytest.raises(DeviceError) as caught:
         listen(link)
@@ -28,7 +28,7 @@ def said(link: Script, listen: Callable[[Script], object]) -> str:
 def test_each_model_has_its_size_and_its_self_test() -> None:
     lines = [BANNER, *self_test(), *self_test(model="cosine"), MEASURED.format("sine"), MEASURED.format("cosine")]
     data = as_bytes(lines)
-    link = Script(data[:200], data[200:])
+    link = ScriptedLink(data[:200], data[200:])
     sine, cosine = measure_arenas(link, ["sine", "cosine"], timeout_s=1)
     assert not link.is_open
     assert (sine.model, cosine.model) == ("sine", "cosine")
@@ -52,14 +52,18 @@ def test_each_model_has_its_size_and_its_self_test() -> None:
     ],
 )
 def test_what_comes_instead_of_a_size(line: str, tells: str) -> None:
-    link = Script(as_bytes([*self_test(), line]))
+    link = ScriptedLink(as_bytes([*self_test(), line]))
     assert tells in said(link, lambda link: measure_arenas(link, ["sine"], timeout_s=0.3))
 
 
 def test_a_device_that_says_nothing_or_ends() -> None:
-    assert "not done within 0.1 s" in said(Script(), lambda link: measure_arenas(link, ["sine"], timeout_s=0.1))
-    ended = said(Script(as_bytes(self_test()), end="gone"), lambda link: measure_arenas(link, ["sine"], timeout_s=1))
-    assert "ended before the app was done: gone" in ended
+    assert "nothing received within 0.1 s" in said(
+        ScriptedLink(), lambda link: measure_arenas(link, ["sine"], timeout_s=0.1)
+    )
+    ended = said(
+        ScriptedLink(as_bytes(self_test()), end="gone"), lambda link: measure_arenas(link, ["sine"], timeout_s=1)
+    )
+    assert "gone, before the app was done" in ended
 
 
 def refused(model: str, code: int) -> list[str]:
@@ -67,8 +71,8 @@ def refused(model: str, code: int) -> list[str]:
 
 
 def test_every_model_says_how_it_ended() -> None:
-    link = Script(as_bytes([*refused("sine", 4), *self_test(model="cosine"), *refused("tangent", 3)]))
-    sine, cosine, tangent = endings(link, ["sine", "cosine", "tangent"], timeout_s=1)
+    link = ScriptedLink(as_bytes([*refused("sine", 4), *self_test(model="cosine"), *refused("tangent", 3)]))
+    sine, cosine, tangent = self_test_endings(link, ["sine", "cosine", "tangent"], timeout_s=1)
     assert (sine.status, sine.code, sine.stage) == ("fail", 4, "init")
     assert sine.sentence.startswith("AllocateTensors failed") and sine.sentence.endswith("(code 4, at init)")
     assert (cosine.status, cosine.code, cosine.sentence) == ("pass", None, "")
@@ -85,4 +89,6 @@ def test_every_model_says_how_it_ended() -> None:
     ],
 )
 def test_a_crash_is_no_refusal(line: str, tells: str) -> None:
-    assert tells in said(Script(as_bytes([begin(), line])), lambda link: endings(link, ["sine"], timeout_s=0.3))
+    assert tells in said(
+        ScriptedLink(as_bytes([begin(), line])), lambda link: self_test_endings(link, ["sine"], timeout_s=0.3)
+    )

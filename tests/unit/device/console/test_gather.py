@@ -13,45 +13,16 @@ import pytest
 
 from tests.fakes.device import PtyDevice, Step
 from tests.fakes.records import BANNER, as_bytes, begin, self_test
+from tests.fakes.scripted_link import ScriptedLink
 from tflm_zephyr.boards.board import QemuSpec
 from tflm_zephyr.device.console.gather import gather_result, gather_results
 from tflm_zephyr.device.console.result import RunResult
-from tflm_zephyr.device.transport.link import LinkEndedError, Where
 from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.device.transport.serial_port import SerialLink
 from tflm_zephyr.errors import DeviceError
 
 
-class Script:
-    """A link that plays chunks; then it ends with `end`, or stays silent."""
-
-    name = "script"
-    where: Where = "serial"
-
-    def __init__(self, *chunks: bytes, end: str = "") -> None:
-        self._chunks, self._end = list(chunks), end
-        self.is_open = False
-
-    def open(self) -> None:
-        self.is_open = True
-
-    def close(self) -> None:
-        self.is_open = False
-
-    def read(self, timeout_s: float) -> bytes:
-        assert self.is_open
-        if self._chunks:
-            return self._chunks.pop(0)
-        if self._end:
-            raise LinkEndedError(self._end)
-        time.sleep(timeout_s)
-        return b""
-
-    def write(self, data: bytes) -> None:
-        raise AssertionError(data)
-
-
-def fails(link: Script, *, timeout_s: float = 0.2, silence_s: float = 0.1) -> str:
+def fails(link: ScriptedLink, *, timeout_s: float = 0.2, silence_s: float = 0.1) -> str:
     """The one line that gathering from `link` ends in; the link is closed."""
     with pytest.raises(DeviceError) as caught:
         gather_result(link, timeout_s=timeout_s, silence_s=silence_s)
@@ -72,7 +43,7 @@ def on_pty(steps: list[Step], action: Callable[[PtyDevice], None] | None = None,
 def test_any_cut_into_chunks_gives_the_same(size: int) -> None:
     data = as_bytes([BANNER, *self_test((bytes(range(256)),))])
     heard: list[str] = []
-    link = Script(*(data[at : at + size] for at in range(0, len(data), size)))
+    link = ScriptedLink(*(data[at : at + size] for at in range(0, len(data), size)))
     result = gather_result(link, on_line=heard.append)
     assert result.runs[0].outputs[0].data == bytes(range(256))
     assert heard[0] == BANNER and heard[-1].startswith("TFLM:end")
@@ -106,7 +77,7 @@ def test_a_flash_that_overflows_the_ports_buffer_loses_nothing() -> None:
 
 
 def test_a_failing_action_is_passed_on_and_the_port_released() -> None:
-    link = Script(b"")
+    link = ScriptedLink(b"")
 
     def action() -> None:
         raise DeviceError("no probe")
@@ -118,24 +89,26 @@ def test_a_failing_action_is_passed_on_and_the_port_released() -> None:
 
 def test_several_models_one_result_each_from_wherever_it_joins() -> None:
     a, b = as_bytes(self_test(model="a")), as_bytes(self_test((b"\x09",), model="b"))
-    results = gather_results(Script(a[100:], b, a, b), models=2)
+    results = gather_results(ScriptedLink(a[100:], b, a, b), models=2)
     assert [result.model for result in results] == ["b", "a"]
 
 
 def test_a_reset_in_the_middle() -> None:
     lines = as_bytes(self_test((b"\x07",)))
-    assert gather_result(Script(lines[:200], b"\r\n", as_bytes([BANNER]), lines)).runs[0].outputs[0].data == b"\x07"
+    assert (
+        gather_result(ScriptedLink(lines[:200], b"\r\n", as_bytes([BANNER]), lines)).runs[0].outputs[0].data == b"\x07"
+    )
 
 
 def test_silence() -> None:
     start = time.monotonic()
-    text = fails(Script(), timeout_s=5)
-    assert "nothing heard within 0.1 s" in text and "reset button" in text
+    text = fails(ScriptedLink(), timeout_s=5)
+    assert "nothing received within 0.1 s" in text and "reset button" in text
     assert time.monotonic() - start < 1
 
 
 def test_noise_without_end_is_bounded_and_named() -> None:
-    text = fails(Script(*[b"\xff\x00\xfe" * 3000] * 20))
+    text = fails(ScriptedLink(*[b"\xff\x00\xfe" * 3000] * 20))
     assert "no result of a tflm-zephyr app" in text and len(text) < 1000
 
 
@@ -147,26 +120,26 @@ def test_a_crash_shows_what_was_said() -> None:
         "E:   Precise data bus error",
         "E: Halting system",
     ]
-    text = fails(Script(as_bytes(lines)), timeout_s=20)
-    assert "the app crashed: <err> os: ***** BUS FAULT *****. Last" in text
+    text = fails(ScriptedLink(as_bytes(lines)), timeout_s=20)
+    assert "the app crashed: <err> os: ***** BUS FAULT *****. Last lines" in text
     assert "Precise data bus error | E: Halting system" in text
 
 
 def test_a_crash_loop_ends() -> None:
     loop = as_bytes([BANNER, begin()])
-    assert "started 3 times" in fails(Script(loop, loop, loop))
+    assert "started 3 times" in fails(ScriptedLink(loop, loop, loop))
 
 
 def test_the_middle_of_a_run_only() -> None:
-    assert "only the middle of a run" in fails(Script(as_bytes(self_test()[2:])))
+    assert "only the middle of a run" in fails(ScriptedLink(as_bytes(self_test()[2:])))
 
 
 def test_began_and_never_ended() -> None:
-    assert "began and did not get to its end" in fails(Script(as_bytes(self_test()[:4])))
+    assert "began and did not get to its end" in fails(ScriptedLink(as_bytes(self_test()[:4])))
 
 
 def test_ended_too_early() -> None:
-    text = fails(Script(as_bytes([BANNER, begin()]), end="the port is gone"))
+    text = fails(ScriptedLink(as_bytes([BANNER, begin()]), end="the port is gone"))
     assert "the port is gone, before the app was done" in text and BANNER in text
 
 
@@ -177,13 +150,13 @@ def test_unplugged_in_the_middle() -> None:
 
 def test_an_end_without_newline_before_the_links_end_counts() -> None:
     data = as_bytes(self_test()).rstrip()
-    assert gather_result(Script(data, end="exit")).status == "pass"
+    assert gather_result(ScriptedLink(data, end="exit")).status == "pass"
 
 
 def test_damage_is_named() -> None:
     lines = self_test()
     lines[3] = lines[3].replace("hex=01", "hex=11")
-    assert "CRC-32" in fails(Script(as_bytes(lines)))
+    assert "CRC-32" in fails(ScriptedLink(as_bytes(lines)))
 
 
 def test_qemu_is_gone_when_the_app_is_done(tmp_path: Path, fake_qemu: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import random
 import pytest
 
 from tests.fakes.records import BANNER, begin, self_test, with_end
-from tflm_zephyr.device.console.records import RecordReader, is_crash
+from tflm_zephyr.device.console.reader import is_crash
+from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.device.console.result import Arena, Check, RunResult
 from tflm_zephyr.errors import DeviceError
 
@@ -161,7 +162,7 @@ def test_an_error_of_the_app_names_stage_and_arena() -> None:
 
 def test_an_error_of_the_app_comes_with_what_it_said_before() -> None:
     lines = ["boot", begin(), "Failed to allocate temp memory. Requested: 512", "", "*** abort"]
-    with pytest.raises(DeviceError, match=r"Before that it said: Failed to allocate .* 512 \| \*\*\* abort$"):
+    with pytest.raises(DeviceError, match=r"Before that it printed: Failed to allocate .* 512 \| \*\*\* abort$"):
         read([*lines, "TFLM:error code=4 at=fault"])
 
 

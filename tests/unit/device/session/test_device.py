@@ -14,9 +14,9 @@ from tests.fakes.link import toy
 from tests.fakes.link.toy import BYTES, ToyLink, expected
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.app_spec import render_link
-from tflm_zephyr.device.session import frames, messages
+from tflm_zephyr.device.protocol import frames, messages
+from tflm_zephyr.device.protocol.messages import Kind, Message, Status
 from tflm_zephyr.device.session.device_session import DeviceSession
-from tflm_zephyr.device.session.messages import Kind, Message, Status
 from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.errors import DeviceError
 
@@ -123,7 +123,7 @@ def test_on_a_bare_cortex_m3(tmp_path: Path) -> None:
             pytest.skip(f"no {tool}")
     qemu = load_board("mps2/an385").qemu
     assert qemu is not None
-    session = DeviceSession(QemuLink(qemu, toy.compile_bare(tmp_path)), model="toy", instructions_per_tick=40)
+    session = DeviceSession(QemuLink(qemu, toy.compile_bare(tmp_path)), model="toy")
     session.open()
     with session:
         assert session.hello.board == "mps2/an385"

@@ -19,9 +19,9 @@ import pytest
 from tests.conftest import ROOT
 from tests.fakes.link.toy import BYTES, ToyLink, expected
 from tests.fakes.link.wire import DamagedFrames, HarmedLink, Noise, PtyDevice
-from tflm_zephyr.device.session import frames, messages
+from tflm_zephyr.device.protocol import frames, messages
+from tflm_zephyr.device.protocol.messages import Kind
 from tflm_zephyr.device.session.device_session import DeviceSession
-from tflm_zephyr.device.session.messages import Kind
 from tflm_zephyr.device.transport.link import Link
 from tflm_zephyr.device.transport.serial_port import SerialLink
 from tflm_zephyr.errors import DeviceError
@@ -31,7 +31,7 @@ IMAGE = random.Random(2).randbytes(BYTES)
 
 @contextmanager
 def opened(link: Link, **options: object) -> Iterator[DeviceSession]:
-    given = {"model": "toy", "reply_timeout_s": 8.0, "run_timeout_s": 20.0, "reopen": True, **options}
+    given = {"model": "toy", "reply_timeout_s": 8.0, "run_timeout_s": 20.0, **options}
     session = DeviceSession(link, **given)  # type: ignore[arg-type]
     session.open()
     with session:
@@ -252,9 +252,9 @@ def test_another_version_of_the_protocol_is_told(program: Path, monkeypatch: pyt
 
 def test_a_silent_port_and_one_with_another_app_are_told(program: Path, tmp_path: Path) -> None:
     for before, said in (
-        (b"", "nothing heard within 1 s"),
+        (b"", "nothing received within 1 s"),
         (b"TFLM:begin app=x\nTFLM:output run=0\n", "runs its self-test and has no host link"),
-        (b"uart:~$ \n", r"no answer to the link's hello within 1 s. Last heard: uart:~\$"),
+        (b"uart:~$ \n", r"no answer to the link's hello within 1 s. Last lines: uart:~\$"),
     ):
         mute = tmp_path / "mute"
         mute.mkdir(exist_ok=True)

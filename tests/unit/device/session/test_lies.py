@@ -11,12 +11,13 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fakes.liar import Liar, Lie, Tensor, paused
-from tflm_zephyr.device.session import channel, frames, messages
-from tflm_zephyr.device.session.console_text import Heard
+from tflm_zephyr.device.protocol import frames, messages
+from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message
+from tflm_zephyr.device.session import channel
+from tflm_zephyr.device.session.console_text import ConsoleText
 from tflm_zephyr.device.session.device_session import DeviceSession
-from tflm_zephyr.device.session.messages import AGAIN, ANSWER, Kind, Message
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
 
 WHOLE = "0123456789abcdef" * 4
@@ -263,7 +264,7 @@ def test_a_busy_device_is_asked_again_only_as_often_as_its_window_takes(
     clock = _Clock()
     monkeypatch.setattr(channel, "time", clock)
     link = _Busy(clock)
-    busy = channel.Channel(link, Heard("busy"))  # type: ignore[arg-type]
+    busy = channel.Channel(link, ConsoleText("busy"))  # type: ignore[arg-type]
     busy.hello(messages.hello(), 5)
     busy.widen(256)
     with pytest.raises(DeviceError, match="no answer within"):

@@ -15,10 +15,10 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import write_files
 from tflm_zephyr.codegen.app_spec import render
 from tflm_zephyr.codegen.generation import generate, tflm_of
-from tflm_zephyr.device.session import opening
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport import serial_port
 from tflm_zephyr.device.transport.ports import SEGGER_VID, SerialPort
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import AppError, BoardError, DeviceError, ToolError
 
 
@@ -39,7 +39,7 @@ def test_a_board_on_usb_is_found_by_its_serial_number_and_again_as_another_devic
             SerialPort(str(tmp_path / "other"), SEGGER_VID, serial_number="0007", interface=0),
             SerialPort(device.port, SEGGER_VID, serial_number="00042", interface=0),
         ]
-        monkeypatch.setattr(opening, "find_ports", lambda: tuple(ports))
+        monkeypatch.setattr(serial_port, "find_ports", lambda: tuple(ports))
         with open_session(DeviceTarget(port="auto", usb_serial="42", model="toy")) as session:
             assert session.hello.link == device.port
             device.unplug()
@@ -62,7 +62,7 @@ def test_a_board_is_found_again_where_it_was_and_not_as_another_with_its_serial_
 ) -> None:
     with PtyDevice(program, tmp_path) as device:
         ports = [SerialPort(device.port, SEGGER_VID, 1, "0001", interface=0, place="1-1")]
-        monkeypatch.setattr(opening, "find_ports", lambda: tuple(ports))
+        monkeypatch.setattr(serial_port, "find_ports", lambda: tuple(ports))
         target = DeviceTarget(port="auto", model="toy")
         with open_session(target) as session:
             ports.insert(0, SerialPort("/dev/none", SEGGER_VID, 1, "0001", interface=0, place="1-2"))
@@ -80,7 +80,7 @@ def test_auto_without_a_board_takes_the_vendors_of_the_boards_it_knows(monkeypat
         ((SerialPort("/dev/ttyS0"), modem), "/dev/none0: no such serial port"),
         ((SerialPort("/dev/ttyS0"),), "no board found on USB"),
     ):
-        monkeypatch.setattr(opening, "find_ports", lambda ports=ports: ports)
+        monkeypatch.setattr(serial_port, "find_ports", lambda ports=ports: ports)
         with pytest.raises(DeviceError, match=said):
             open_session(DeviceTarget(port="auto"))
 
@@ -99,14 +99,14 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         (
             DeviceTarget(elf=tmp_path / "x.elf", board="nrf9160dk/nrf9160"),
             BoardError,
-            "QEMU does not emulate this board",
+            "this board is not emulated",
         ),
         (DeviceTarget(elf=tmp_path / "x.elf", board="mps2/an385"), DeviceError, "no such ELF file"),
         (DeviceTarget(port=str(tmp_path / "tty")), DeviceError, "no such serial port"),
     ):
         with pytest.raises(kind, match=said):
             open_session(target)
-    monkeypatch.setattr("tflm_zephyr.device.session.opening.find_ports", lambda: ())
+    monkeypatch.setattr("tflm_zephyr.device.transport.serial_port.find_ports", lambda: ())
     with pytest.raises(ToolError, match="no board found on USB"):
         open_session(DeviceTarget(port="auto"))
 

@@ -14,7 +14,8 @@ import pytest
 
 from tflm_zephyr import process
 from tflm_zephyr.boards.board import QemuSpec, load_board
-from tflm_zephyr.device.transport.qemu_command import leashed, qemu_argv
+from tflm_zephyr.device.transport.child import leashed
+from tflm_zephyr.device.transport.qemu_command import qemu_argv
 
 SPEC = QemuSpec("mps2-an385", "cortex-m3")
 
@@ -49,7 +50,7 @@ def test_a_leashed_process_does_not_outlive_a_killed_parent(tmp_path: Path) -> N
     parent = (
         "import sys, time\n"
         "from tflm_zephyr import process\n"
-        "from tflm_zephyr.device.transport.qemu_command import leashed\n"
+        "from tflm_zephyr.device.transport.child import leashed\n"
         "script = 'echo $$ > $0.new; mv $0.new $0; exec sleep 60'\n"
         "with process.spawn(leashed(['sh', '-c', script, sys.argv[1]])):\n"
         "    time.sleep(60)\n"

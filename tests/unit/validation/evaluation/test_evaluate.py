@@ -21,12 +21,14 @@ from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.device.console.result import Arena
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.registry import TRANSPORTS
+from tflm_zephyr.device.transport.routing import route
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.validation.evaluation import running as evaluation_run
 from tflm_zephyr.validation.evaluation import state
-from tflm_zephyr.validation.evaluation.pool import Finished, Lost, Pool
-from tflm_zephyr.validation.evaluation.running import effort, run_all
+from tflm_zephyr.validation.evaluation.pool import Pool, SampleDone, SessionLost
+from tflm_zephyr.validation.evaluation.running import run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 COUNT = 24
@@ -190,8 +192,8 @@ def test_what_comes_is_each_sample_once() -> None:
     with Pool([bench.open] * 2) as pool:
         pool.hello()
         said = list(pool.run([(k, INPUTS[k]) for k in range(6)]))
-    assert sorted(item.index for item in said if isinstance(item, Finished)) == list(range(6))
-    assert sum(isinstance(item, Lost) for item in said) <= 1
+    assert sorted(item.index for item in said if isinstance(item, SampleDone)) == list(range(6))
+    assert sum(isinstance(item, SessionLost) for item in said) <= 1
 
 
 @pytest.mark.parametrize(
@@ -259,8 +261,8 @@ def test_kept_results_of_another_build_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_99th_percentile_is_by_nearest_rank() -> None:
-    assert effort(range(1, 101)).p99 == 99 and effort(range(1, 101)).mean == 50.5
-    assert effort([7]).p99 == 7 and effort([1, 9]).p99 == 9 and effort([3, 1]).largest == 3
+    assert tick_statistics(range(1, 101)).p99 == 99 and tick_statistics(range(1, 101)).mean == 50.5
+    assert tick_statistics([7]).p99 == 7 and tick_statistics([1, 9]).p99 == 9 and tick_statistics([3, 1]).largest == 3
 
 
 def test_a_bar_is_for_terminals(capfd: pytest.CaptureFixture[str]) -> None:
@@ -288,6 +290,11 @@ def test_a_bar_shows_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None
 def bench(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench()
     monkeypatch.setattr(targets, "open_session", made.open)
+    qemu = TRANSPORTS["qemu"].capabilities  # "demo" is no app
+    monkeypatch.setattr(
+        "tflm_zephyr.cli.commands.evaluate.can",
+        lambda target: route(target).transport.capabilities if target.port else qemu,
+    )
     x = np.zeros((COUNT, 4), np.int8)
     x[:, 0] = range(COUNT)
     y = np.arange(COUNT) % 8

@@ -15,16 +15,16 @@ from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.tensors.quantisation import TensorForm
 from tflm_zephyr.validation.inputs.files import read_samples
 from tflm_zephyr.validation.inputs.front_end import HostFrontEnd
-from tflm_zephyr.validation.inputs.sample import FeedOptions
+from tflm_zephyr.validation.inputs.sample import InputOptions
 from tflm_zephyr.validation.inputs.table import table_samples
 
 QUANTISED = TensorForm("x", "int8", (1, 2, 3), 0.5, -1)
 WHOLE = TensorForm("n", "int32", (1, 2), None, 0)
-PLAIN = FeedOptions()
-RAW = FeedOptions(raw=True)
+PLAIN = InputOptions()
+RAW = InputOptions(raw=True)
 
 
-def read(path: Path | str, *tensors: TensorForm, options: FeedOptions = PLAIN) -> list[list[float]]:
+def read(path: Path | str, *tensors: TensorForm, options: InputOptions = PLAIN) -> list[list[float]]:
     """The first input of each sample."""
     tensors = tensors or (QUANTISED,)
     return [list(np.frombuffer(s.inputs[0], tensors[0].type)) for s in read_samples(str(path), tensors, options)]
@@ -40,7 +40,7 @@ def test_rows_are_samples(tmp_path: Path) -> None:
     x = np.arange(12, dtype=np.int8).reshape(2, 6)
     np.savez(tmp_path / "d.npz", x=x, y=np.array([1, 2]))
     assert read(tmp_path / "d.npz") == x.tolist()
-    names = [sample.name for sample in read_samples(str(tmp_path / "d.npz"), [QUANTISED], FeedOptions())]
+    names = [sample.name for sample in read_samples(str(tmp_path / "d.npz"), [QUANTISED], InputOptions())]
     assert names == ["d.npz[0]", "d.npz[1]"]
     (tmp_path / "d.npz").rename(tmp_path / "d.data")
     assert read(tmp_path / "d.data") == x.tolist()  # its content tells
@@ -48,10 +48,10 @@ def test_rows_are_samples(tmp_path: Path) -> None:
 
 def test_several_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x0=np.zeros((2, 3), np.int8), x1=np.array([7, 8], np.int32))
-    found = read_samples(str(tmp_path / "d.npz"), [QUANTISED, WHOLE], FeedOptions())
+    found = read_samples(str(tmp_path / "d.npz"), [QUANTISED, WHOLE], InputOptions())
     assert len(found) == 1 and found[0].inputs == (bytes(6), np.array([7, 8], np.int32).tobytes())
     np.savez(tmp_path / "e.npz", x0=np.zeros((3, 2, 3), np.int8), x1=np.zeros((3, 2), np.int32))
-    assert len(read_samples(str(tmp_path / "e.npz"), [QUANTISED, WHOLE], FeedOptions())) == 3
+    assert len(read_samples(str(tmp_path / "e.npz"), [QUANTISED, WHOLE], InputOptions())) == 3
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\ufeffa,b,c,d,e,f\n# a remark\n0, 0.5, 1;1.5;2 2.5\n\n-1,-1,-1,-1,-1,1e3,\n")
     assert read(path) == [[-1, 0, 1, 2, 3, 4], [-3, -3, -3, -3, -3, 127]]
-    assert [s.name for s in read_samples(str(path), [QUANTISED], FeedOptions())] == ["t.csv:3", "t.csv:5"]
+    assert [s.name for s in read_samples(str(path), [QUANTISED], InputOptions())] == ["t.csv:3", "t.csv:5"]
     path.write_text("1 2 3 4 5 -128")
     assert read(path, options=RAW) == [[1, 2, 3, 4, 5, -128]]
     path.write_text("1 2 3 4 5 6 70000 -1")
@@ -116,7 +116,7 @@ def test_whatever_pillow_reads_is_an_image(tmp_path: Path, kind: str) -> None:
 
 def test_plain_bytes(tmp_path: Path) -> None:
     (tmp_path / "in.bin").write_bytes(bytes(range(28)))
-    found = read_samples(str(tmp_path / "in.bin"), [QUANTISED, WHOLE], FeedOptions())
+    found = read_samples(str(tmp_path / "in.bin"), [QUANTISED, WHOLE], InputOptions())
     assert [b"".join(s.inputs) for s in found] == [bytes(range(14)), bytes(range(14, 28))]
     with pytest.raises(ToolError, match="holds 28 bytes, the model takes 6"):
         read(tmp_path / "in.bin")
@@ -151,7 +151,7 @@ def test_files_that_do_not_suit(tmp_path: Path) -> None:
             read(tmp_path / name)
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n")
     with pytest.raises(ToolError, match="an image is one input, the model has 2"):
-        read_samples(str(tmp_path / "a.png"), [QUANTISED, WHOLE], FeedOptions())
+        read_samples(str(tmp_path / "a.png"), [QUANTISED, WHOLE], InputOptions())
     np.save(tmp_path / "x.npy", np.zeros(6))
     with pytest.raises(ToolError, match="is no recording"):
-        read(tmp_path / "x.npy", options=FeedOptions(frontend=HostFrontEnd(parse_model(dense()))))
+        read(tmp_path / "x.npy", options=InputOptions(frontend=HostFrontEnd(parse_model(dense()))))

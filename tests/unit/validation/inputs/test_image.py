@@ -15,9 +15,9 @@ from PIL import Image
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.tensors.quantisation import TensorForm
 from tflm_zephyr.validation.inputs.image import image_sample
-from tflm_zephyr.validation.inputs.sample import FeedOptions
+from tflm_zephyr.validation.inputs.sample import InputOptions
 
-PLAIN = FeedOptions()
+PLAIN = InputOptions()
 
 
 def form(shape: tuple[int, ...] = (1, 2, 3, 1), kind: str = "int8", scale: float | None = 1 / 127.5, zero: int = -1):
@@ -34,7 +34,7 @@ def grey(rows: list[list[int]]) -> bytes:
     return saved(Image.fromarray(np.array(rows, np.uint8)))
 
 
-def values(data: bytes, tensor: TensorForm, options: FeedOptions = PLAIN) -> list[float]:
+def values(data: bytes, tensor: TensorForm, options: InputOptions = PLAIN) -> list[float]:
     sample = image_sample(data, "a.png", tensor, options)
     return list(np.frombuffer(sample.inputs[0], tensor.type))
 
@@ -57,11 +57,11 @@ def test_unsigned_tensors_take_pixels_as_they_are() -> None:
 
 def test_a_range_that_is_told() -> None:
     floats = form(kind="float32", scale=None)
-    assert values(grey(PIXELS), floats, FeedOptions(pixels=(0, 255))) == [0, 1, 127, 128, 254, 255]
-    assert values(grey(PIXELS), floats, FeedOptions(pixels=(-1, 1)))[-1] == 1.0
+    assert values(grey(PIXELS), floats, InputOptions(pixels=(0, 255))) == [0, 1, 127, 128, 254, 255]
+    assert values(grey(PIXELS), floats, InputOptions(pixels=(-1, 1)))[-1] == 1.0
     narrow = form(scale=0.02, zero=-10)
-    assert values(grey(PIXELS), narrow, FeedOptions(pixels=(-2, 2))) == [-110, -109, -10, -10, 89, 90]
-    assert values(grey(PIXELS), form(), FeedOptions(pixels=(1, -1)))[0] == 126  # black and white change places
+    assert values(grey(PIXELS), narrow, InputOptions(pixels=(-2, 2))) == [-110, -109, -10, -10, 89, 90]
+    assert values(grey(PIXELS), form(), InputOptions(pixels=(1, -1)))[0] == 126  # black and white change places
 
 
 @pytest.mark.parametrize("tensor", [form(kind="float32", scale=None), form(scale=0.02), form(kind="int16", scale=None)])
@@ -71,7 +71,7 @@ def test_a_range_that_the_tensor_does_not_show_is_asked_for(tensor: TensorForm) 
 
 
 def test_raw_pixels_are_the_tensors_bytes() -> None:
-    assert values(grey(PIXELS), form(), FeedOptions(raw=True)) == [0, 1, 127, -128, -2, -1]
+    assert values(grey(PIXELS), form(), InputOptions(raw=True)) == [0, 1, 127, -128, -2, -1]
 
 
 def test_colours_and_layouts() -> None:
@@ -79,7 +79,7 @@ def test_colours_and_layouts() -> None:
     data = saved(Image.fromarray(rgb), "BMP")
     bytes_ = {"kind": "uint8", "scale": None, "zero": 0}
     assert values(data, form((1, 2, 3, 3), **bytes_)) == list(range(18))
-    assert values(data, form((1, 3, 2, 3), **bytes_), FeedOptions(resampling="nearest")) != list(range(18))
+    assert values(data, form((1, 3, 2, 3), **bytes_), InputOptions(resampling="nearest")) != list(range(18))
     five = np.arange(30, dtype=np.uint8).reshape(2, 5, 3)
     first = values(saved(Image.fromarray(five)), form((3, 2, 5), **bytes_))
     assert first == list(five.transpose(2, 0, 1).reshape(-1))
@@ -90,7 +90,7 @@ def test_colours_and_layouts() -> None:
 
 
 def test_what_resizing_did_is_told() -> None:
-    sample = image_sample(grey([[10] * 8] * 4), "a.png", form(), FeedOptions(resampling="box"))
+    sample = image_sample(grey([[10] * 8] * 4), "a.png", form(), InputOptions(resampling="box"))
     assert sample.notes == ("8x4 resized to 3x2 (box)",)
     assert list(sample.inputs[0]) == [(10 - 128) % 256] * 6
 

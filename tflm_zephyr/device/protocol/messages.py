@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tflm_zephyr.device.session.readable import readable
+from tflm_zephyr.device.readable import readable
 
 VERSION = 1
 HEADER = struct.Struct("<BBHI")  # kind, status, sequence, session
@@ -16,7 +16,7 @@ ANSWER = 0x80
 
 
 class Kind(IntEnum):
-    """What a request asks for."""
+    """Kind of a request."""
 
     HELLO = 1
     SELECT = 2
@@ -48,7 +48,7 @@ class Status(IntEnum):
 
 
 class TableOf(IntEnum):
-    """Whose entries."""
+    """Table that TABLE reads."""
 
     MODELS = 0
     INPUTS = 1
@@ -59,7 +59,7 @@ class TableOf(IntEnum):
 
 
 class Space(IntEnum):
-    """What is read."""
+    """Memory that READ reads."""
 
     OUTPUT = 0
     TENSOR = 1
@@ -108,7 +108,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for; sequence and session come when it is sent."""
+    """A request; its sequence number and session come when it is sent."""
 
     kind: Kind
     payload: bytes = b""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tflm_zephyr.device.console.result import Arena
-from tflm_zephyr.device.session import messages
+from tflm_zephyr.device.protocol import messages
+from tflm_zephyr.device.protocol.messages import Cursor, DeviceHello, Kind, MalformedError, ModelHello, Status, TableOf
 from tflm_zephyr.device.session.base import Hello, Limits, OperatorInfo, TensorInfo
 from tflm_zephyr.device.session.channel import Channel, RefusedError, checked
-from tflm_zephyr.device.session.messages import Cursor, DeviceHello, Kind, MalformedError, ModelHello, Status, TableOf
 from tflm_zephyr.device.transport.link import Link
 from tflm_zephyr.model import TensorType, operator_name, type_name
 
@@ -23,8 +23,8 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Described:
-    """Who answered; `stateful`: a run may depend on those before it."""
+class DescribedModel:
+    """The hello of a session, after its model was selected; `stateful`: a run may depend on those before it."""
 
     hello: Hello
     stateful: bool
@@ -37,8 +37,7 @@ def read_hello(
     *,
     patience_s: float,
     init_s: float,
-    per_tick: int | None,
-) -> Described:
+) -> DescribedModel:
     """Begin a session and select `model` (the first when "" or not there). Raises as Channel.exchange, RefusedError."""
     answer = checked(channel.hello(messages.hello(), patience_s))
     if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
@@ -59,7 +58,7 @@ def read_hello(
     if not all(0 <= index < len(tensors) for index in (*inputs, *outputs)):
         raise MalformedError("an input or output is none of the tensors")
     for index in (*inputs, *outputs):
-        _check_interface(tensors[index])
+        _check_input_or_output(tensors[index])
     hello = Hello(
         protocol=device.version,
         app=device.app,
@@ -83,13 +82,13 @@ def read_hello(
         board=device.board,
         limits=Limits(device.payload_bytes, device.window_bytes),
         hz=device.hz,
-        deterministic=per_tick is not None,
-        instructions_per_tick=per_tick,
+        deterministic=link.instructions_per_tick is not None,
+        instructions_per_tick=link.instructions_per_tick,
         where=link.where,
         link=link.name,
     )
     stateful = any(tensor.variable for tensor in tensors) or any(stateful for _, stateful in operators)
-    return Described(hello, stateful)
+    return DescribedModel(hello, stateful)
 
 
 def read_table(
@@ -140,13 +139,13 @@ def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
     return ((count + 1) // 2, count) if kind is TensorType.INT4 else (count * kind.size_bytes,)
 
 
-def _check_interface(tensor: TensorInfo) -> None:
+def _check_input_or_output(tensor: TensorInfo) -> None:
     """MalformedError for an input or output that nobody could fill or read."""
     what = f"tensor {tensor.index} ({tensor.name}), an input or output,"
     bad_shape = any(length <= 0 for length in tensor.shape)
     if bad_shape or not tensor.bytes or tensor.bytes not in _sizes(tensor.type, tensor.shape):
-        said = f"is {tensor.type} of shape {list(tensor.shape)} and has {tensor.bytes} bytes"
-        raise MalformedError(f"{what} {said}")
+        described = f"is {tensor.type} of shape {list(tensor.shape)} and has {tensor.bytes} bytes"
+        raise MalformedError(f"{what} {described}")
     if tensor.scale is not None and not 0.0 < tensor.scale < math.inf:
         raise MalformedError(f"{what} has the scale {tensor.scale}")
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a captured run waits: after operators that the model has, with outputs that it can have, and not for ever."""
+"""A captured run waits after operators that the model has, with outputs that they can have, and not for ever."""
 
 from __future__ import annotations
 
 import time
 
+from tflm_zephyr.device.protocol.messages import MalformedError, RunAnswer
 from tflm_zephyr.device.session.base import Hello, OperatorInfo
-from tflm_zephyr.device.session.messages import MalformedError, RunAnswer
 from tflm_zephyr.errors import DeviceError
 
 
-class Pauses:
-    """Those of one run. Operators of the main subgraph end once each, in their order.
+class PausedRun:
+    """A captured run, which waits after each operator. Operators of the main subgraph end once each, in their order.
 
     Those of others, which loops run again and again, end within `most_s` of the last of the main subgraph.
     """

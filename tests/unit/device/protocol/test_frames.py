@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflm_zephyr.device.session.frames import Damaged, Decoder, Event, Frame, Text, encode, encoded_bytes
+from tflm_zephyr.device.protocol.frames import Damaged, Decoder, Event, Frame, Text, encode, encoded_bytes
 
 TEXTS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1).map(str.encode)
 

@@ -65,7 +65,7 @@ class Decoder:
         self._after_zero = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """What `data` completes; text as soon as it is there."""
+        """The events that `data` completes; text as soon as it is there."""
         events: list[Event] = []
         *ended, last = data.split(b"\0")
         for part in ended:

@@ -13,8 +13,8 @@ from tests.fakes.link.toy import BYTES, ToyLink, expected
 from tests.fakes.link.wire import HarmedLink, Noise
 from tflm_zephyr.device.session.device_session import DeviceSession
 from tflm_zephyr.device.session.opening import open_session
-from tflm_zephyr.device.session.replay import RecordingLink
-from tflm_zephyr.device.session.target import DeviceTarget
+from tflm_zephyr.device.transport.recording import RecordingLink
+from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError, ToolError
 
 HEAD = json.dumps({"recording": 1, "link": "x", "where": "qemu", "instructions_per_tick": 40})
@@ -25,7 +25,7 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
     path = tmp_path / "session.jsonl"
     heard: list[str] = []
     link = HarmedLink(ToyLink(program, "text"), to_device=Noise(1, flip=2e-4), to_host=Noise(2, drop=2e-4))
-    session = DeviceSession(RecordingLink(link, path, None), model="toy", on_text=heard.append)
+    session = DeviceSession(RecordingLink(link, path), model="toy", on_text=heard.append)
     session.open()
     with session:
         wanted = [session.invoke([image]) for image in IMAGES]
@@ -49,7 +49,7 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
 
 def test_other_inputs_and_a_recording_that_was_cut_short_are_told_apart(program: Path, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    with DeviceSession(RecordingLink(ToyLink(program), whole, None), model="toy") as session:
+    with DeviceSession(RecordingLink(ToyLink(program), whole), model="toy") as session:
         session.open()
         for image in IMAGES:
             session.invoke([image])
@@ -78,7 +78,7 @@ def test_other_inputs_and_a_recording_that_was_cut_short_are_told_apart(program:
         ("[]", "not a whole recording"),
         *((f"{HEAD}\n{line}", "not a whole recording") for line in ("[]", '"a"', "5", '{"to": 5}', '{"x": "00"}')),
         ("[" * 200_000, "not a whole recording"),
-        (HEAD.replace("qemu", "moon"), "not a whole recording .recorded at 'moon'"),
+        (HEAD.replace("qemu", "the moon"), "not a whole recording .recorded at 'the moon'"),
         (HEAD.replace("40", "-1"), "not a whole recording .-1 instructions per tick"),
         (HEAD.replace("40", '"40"'), "not a whole recording .'40' instructions per tick"),
         (HEAD, "the recording"),
@@ -100,16 +100,16 @@ def test_a_recording_replaces_a_file_only_when_told_and_keeps_it(program: Path, 
     path = tmp_path / "session.jsonl"
     path.write_text("mine")
     with pytest.raises(ToolError, match=r"session\.jsonl: is there already and differs\. .*--force"):
-        DeviceSession(RecordingLink(ToyLink(program), path, None), model="toy").open()
+        DeviceSession(RecordingLink(ToyLink(program), path), model="toy").open()
     assert path.read_text() == "mine"
-    with DeviceSession(RecordingLink(ToyLink(program), path, None, force=True), model="toy") as session:
+    with DeviceSession(RecordingLink(ToyLink(program), path, force=True), model="toy") as session:
         session.open()
     assert path.read_text().startswith('{"recording": 1') and (tmp_path / "session.jsonl.orig").read_text() == "mine"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 def test_a_disk_that_is_full_is_told(program: Path) -> None:
-    session = DeviceSession(RecordingLink(ToyLink(program), Path("/dev/full"), None), model="toy")
+    session = DeviceSession(RecordingLink(ToyLink(program), Path("/dev/full")), model="toy")
     with pytest.raises(DeviceError, match=r"^/dev/full: cannot write \(No space left on device\)"), session:
         session.open()
         for _ in range(3):

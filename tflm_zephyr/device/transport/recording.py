@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's bytes in a file, and a link that gives its answers again, without a device.
+"""A session's bytes in a file, and a link that gives the recorded answers again, without a device.
 
 The file is JSON lines: a head {"recording": 1, "link": ..., "where": ..., "instructions_per_tick": ...}, then
 {"to": hex} and {"from": hex} for what was sent and came, in order.
@@ -8,55 +8,56 @@ The file is JSON lines: a head {"recording": 1, "link": ..., "where": ..., "inst
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast, get_args
+from typing import IO, Any
 
-from tflm_zephyr.device.session import frames
-from tflm_zephyr.device.session.messages import ANSWER, Kind, Message
-from tflm_zephyr.device.transport.link import Link, LinkEndedError, Where
+from tflm_zephyr.boards import Board
+from tflm_zephyr.device.protocol import frames
+from tflm_zephyr.device.protocol.messages import ANSWER, Kind, Message
+from tflm_zephyr.device.transport.link import Capabilities, Link, LinkEndedError
+from tflm_zephyr.device.transport.target import DeviceTarget, Transport
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.files import write_new
 
 _VERSION = 1
+_WHERE = re.compile(r"[a-z_0-9]+")  # a transport's name, which this version need not have
+_CAPABILITIES = Capabilities()
 _Key = tuple[int, int, bytes]  # kind, sequence, payload
 
 
 class RecordingLink:
     """`link`, whose bytes are written to `path` as they go by."""
 
-    def __init__(self, link: Link, path: Path, instructions_per_tick: int | None, *, force: bool = False) -> None:
+    def __init__(self, link: Link, path: Path, *, force: bool = False) -> None:
         """Writes nothing before `open`. `force`: what is at `path` is kept as .orig, else refused."""
         self.name, self.where = link.name, link.where
-        self._link, self._path, self._per_tick, self._force = link, path, instructions_per_tick, force
+        self.capabilities, self.instructions_per_tick = link.capabilities, link.instructions_per_tick
+        self._link, self._path, self._force = link, path, force
         self._file: IO[str] | None = None
+        self._begun = self._failed = False
 
     def open(self) -> None:
         """See Link. Opened again, the recording goes on. Raises AppError for a file that is not replaced."""
-        if self._file is None:
-            if self._path.is_file() or not self._path.exists():  # no device
-                write_new(self._path, b"", force=self._force)
+        if not self._begun and (self._path.is_file() or not self._path.exists()):  # no device
+            write_new(self._path, b"", force=self._force)
+        if self._file is None and not self._failed:
             try:
-                self._file = self._path.open("w", encoding="utf-8")
+                self._file = self._path.open("a" if self._begun else "w", encoding="utf-8")
             except OSError as err:
                 raise self._unwritable(err) from err
+        if not self._begun:
+            self._begun = True
             head = {"recording": _VERSION, "link": self.name, "where": self.where}
-            self._put({**head, "instructions_per_tick": self._per_tick})
+            self._put({**head, "instructions_per_tick": self.instructions_per_tick})
         self._link.open()
 
     def close(self) -> None:
-        """See Link."""
+        """See Link. The file is whole then. Raises DeviceError when it cannot be."""
         self._link.close()
-        if self._file is not None:
-            try:
-                self._file.flush()
-            except OSError as err:
-                raise self._unwritable(err) from err
-
-    def end(self) -> None:
-        """The recording is whole. Raises DeviceError when it cannot be."""
         file, self._file = self._file, None
         if file is not None:
             try:
@@ -84,7 +85,8 @@ class RecordingLink:
                 raise self._unwritable(err) from err
 
     def _unwritable(self, err: OSError) -> DeviceError:
-        """The error, told once: the rest is not recorded."""
+        """The error, reported once: the rest is not recorded."""
+        self._failed = True
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
@@ -93,7 +95,9 @@ class RecordingLink:
 
 
 class ReplayLink:
-    """Answers as the recording did. The n-th hello begins the recording's n-th session."""
+    """A link that answers as the recorded device did. The n-th hello begins the recording's n-th session."""
+
+    capabilities = _CAPABILITIES
 
     def __init__(self, path: Path) -> None:
         """Read the recording. Raises DeviceError when it is none."""
@@ -105,9 +109,9 @@ class ReplayLink:
             head, *entries = [json.loads(line) for line in lines]
             if head["recording"] != _VERSION:
                 raise ValueError(f"version {head['recording']}, not {_VERSION}")
-            if head["where"] not in get_args(Where):
+            if not _WHERE.fullmatch(head["where"]):
                 raise ValueError(f"recorded at {head['where']!r}")
-            self.where: Where = cast(Where, head["where"])
+            self.where: str = head["where"]
             self.instructions_per_tick = _per_tick(head["instructions_per_tick"])
             self._sessions = _sessions(entries)
         except OSError as err:
@@ -129,14 +133,14 @@ class ReplayLink:
         """Nothing to release."""
 
     def read(self, timeout_s: float) -> bytes:
-        """What was recorded for what was written; LinkEndedError when nothing was."""
+        """The recorded answers to the requests that were written; LinkEndedError when there are none."""
         data, self._out = self._out, b""
         if not data:
             raise LinkEndedError(self._missing or "the recording ends here")
         return data
 
     def write(self, data: bytes) -> None:
-        """Take requests, and have their answers ready."""
+        """Take requests; `read` gives their answers."""
         for event in self._decoder.feed(data):
             request = Message.parse(event.body) if isinstance(event, frames.Frame) else None
             if request is not None:
@@ -149,8 +153,8 @@ class ReplayLink:
         found = session.answers.get(key)
         if found is None:
             name = Kind(request.kind).name.lower()
-            asked = session.asked.values()
-            if key in asked or request.seq > max((seq for _, seq, _ in asked), default=-1):
+            sent = session.requests.values()
+            if key in sent or request.seq > max((seq for _, seq, _ in sent), default=-1):
                 self._missing = f"the recording ends before this {name}: it was cut short, or is of fewer calls"
             else:
                 self._missing = f"the recording has no answer to this {name}: it is of other inputs or calls"
@@ -168,14 +172,14 @@ def _per_tick(raw: object) -> int | None:
 
 @dataclass
 class _Session:
-    """What was asked for, by kind and number, and the text before and the answer to each that has one."""
+    """Requests by kind and number, and for each that was answered the text before its answer, and the answer."""
 
-    asked: dict[tuple[int, int], _Key] = field(default_factory=dict)
+    requests: dict[tuple[int, int], _Key] = field(default_factory=dict)
     answers: dict[_Key, tuple[bytes, Message]] = field(default_factory=dict)
 
 
 def _sessions(entries: Iterable[dict[str, str]]) -> list[_Session]:
-    """Those of a recording, in their order."""
+    """The sessions of a recording, in their order."""
     ways = {"to": frames.Decoder(), "from": frames.Decoder()}
     sessions: dict[int, _Session] = {}
     text = b""
@@ -190,11 +194,23 @@ def _sessions(entries: Iterable[dict[str, str]]) -> list[_Session]:
                 continue
             if way == "to":
                 key = (message.kind, message.seq, message.payload)
-                sessions.setdefault(message.session, _Session()).asked[message.kind, message.seq] = key
+                sessions.setdefault(message.session, _Session()).requests[message.kind, message.seq] = key
             elif message.session in sessions and message.kind & ANSWER:
                 session = sessions[message.session]
-                found = session.asked.get((message.kind & ~ANSWER, message.seq))
+                found = session.requests.get((message.kind & ~ANSWER, message.seq))
                 if found is not None and found not in session.answers:
                     session.answers[found] = (text, message)
                     text = b""
     return list(sessions.values())
+
+
+def _serves(target: DeviceTarget, board: Board | None) -> bool:
+    return target.recording is not None
+
+
+def _link(target: DeviceTarget, board: Board | None, program: Path | None) -> ReplayLink:
+    assert target.recording is not None  # as _serves has it
+    return ReplayLink(target.recording)
+
+
+TRANSPORT = Transport("recording", _CAPABILITIES, _serves, _link)

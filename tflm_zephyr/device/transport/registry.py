@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All transports. A new one is a module with a `TRANSPORT`, a line here, and its test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tflm_zephyr.device.transport import host, native, qemu, recording, serial_port
+from tflm_zephyr.device.transport.target import Transport
+
+_ALL = (
+    recording.TRANSPORT,
+    host.TRANSPORT,
+    serial_port.TRANSPORT,
+    qemu.TRANSPORT,
+    native.TRANSPORT,
+)
+
+TRANSPORTS: Mapping[str, Transport] = MappingProxyType({transport.name: transport for transport in _ALL})
+"""By name. The first that serves a target is taken."""
