@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops of CMSIS-NN's functions (e9328d61) on a plain core, with DSP and with Helium, as traces."""
+"""The loops of CMSIS-NN's functions on a plain core, with DSP and with Helium, as traces.
+
+Those of e9328d61, which are the same at e096196a, the CMSIS-NN that TFLM fcc760af names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 
-from tests.helpers.overlap_trace import Shapes, Trace
+from tests.helpers.overlap_trace import Shapes, Trace, dense
 
 PLAIN, DSP, MVE = "plain", "dsp", "mve"
 
@@ -180,6 +184,60 @@ def softmax(rows: int, depth: int, width: int, out_element: int) -> Trace:
         for first, some in _blocks(depth, width):
             t.read(row * depth + first, some)
             t.write((row * depth + first) * out_element, some * out_element)
+    return t
+
+
+def pad_s8(shape: Sequence[int], paddings: Sequence[tuple[int, int]]) -> Trace:
+    """arm_pad_s8.c over four dimensions."""
+    out = [n + before + after for n, (before, after) in zip(shape, paddings, strict=True)]
+    t = Trace(shape[0] * dense(shape)[0], out[0] * dense(out)[0])
+    source = target = 0
+
+    def fill(count: int) -> None:
+        nonlocal target
+        t.write(target, count)
+        target += count
+
+    def copy(count: int) -> None:
+        nonlocal source, target
+        t.copy(source, target, count)
+        source, target = source + count, target + count
+
+    (batch, rows, columns, depth), steps = shape, dense(out)
+    fill(steps[0] * paddings[0][0])
+    for _ in range(batch):
+        fill(steps[1] * paddings[1][0])
+        for _ in range(rows):
+            fill(steps[2] * paddings[2][0])
+            if depth == out[3]:
+                copy(columns * depth)
+            else:
+                for _ in range(columns):
+                    fill(paddings[3][0])
+                    copy(depth)
+                    fill(paddings[3][1])
+            fill(steps[2] * paddings[2][1])
+        fill(steps[1] * paddings[1][1])
+    fill(steps[0] * paddings[0][1])
+    return t
+
+
+def transpose_s8(shape: Sequence[int], order: Sequence[int], core: str) -> Trace:
+    """arm_transpose_s8.c of two to four dimensions."""
+    t = Trace(shape[0] * dense(shape)[0], shape[0] * dense(shape)[0])
+    steps = dense([shape[i] for i in order])
+    if core == MVE and (len(shape) == 2 or (len(shape) == 4 and list(order[:2]) == [0, 1])):
+        rows, columns = shape[-2:]
+        for image in range(0, len(t.last_read), rows * columns):  # arm_transpose_s8_nhcw with Helium
+            for column in range(columns):
+                for first, count in _blocks(rows, 8):
+                    for row in range(first, first + count):
+                        t.read(image + row * columns + column)
+                    t.write(image + column * rows + first, count)
+        return t
+    for number, index in enumerate(itertools.product(*map(range, shape))):
+        t.read(number)
+        t.write(sum(index[order[i]] * steps[i] for i in range(len(shape))))
     return t
 
 

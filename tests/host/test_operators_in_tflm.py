@@ -18,12 +18,12 @@ import pytest
 from tests.host.operator_models import CASES, Case, weighted
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.kernels import libraries as kernels
+from tflm_zephyr.kernels.type_rules import check_types
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.problem import Buffer, Problem
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
-from tflm_zephyr.tflm.type_rules import check_types
 
 runtime: Any = pytest.importorskip("tflite_micro").runtime
 numpy: Any = pytest.importorskip("numpy")

@@ -19,7 +19,7 @@ from tflm_zephyr.device.console.gather import gather_results
 from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
-from tflm_zephyr.kernels.variants import miscomputed
+from tflm_zephyr.kernels.uses import miscomputed
 from tflm_zephyr.model.reader import load_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan

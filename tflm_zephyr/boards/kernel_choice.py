@@ -43,8 +43,8 @@ def choose(
 ) -> KernelChoice:
     """The libraries for `boards`. `asked` is "auto" or a library's name, `available` what the workspace has.
 
-    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.work). `wrong`: what it
-    would compute wrongly (kernels.variants), "" for nothing.
+    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.uses). `wrong`: what it
+    would compute wrongly (kernels.uses), "" for nothing.
 
     Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, in a workspace without it, or with `wrong`.
     """

@@ -238,7 +238,7 @@ def _typed(item: PreparedModel, config: AppConfig, tflm: Tflm, choice: KernelCho
     if CMSIS_NN not in choice.names or config.tflm != "selected":
         return {}
     found = {
-        key: typed_registration(key, uses, tflm.typed, asserts=config.debug)
+        key: typed_registration(key, uses, tflm.typed, asserts=config.debug, revision=tflm.revision)
         for key, uses in uses_of(item.model).items()
     }
     return {key: name for key, name in found.items() if name}

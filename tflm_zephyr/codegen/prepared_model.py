@@ -21,14 +21,13 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import KernelLibrary, cmsis_nn_work, miscomputed, other_kernels
+from tflm_zephyr.kernels import KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
 from tflm_zephyr.tflm import (
     CORTEX_M,
     CORTEX_M_STATIC,
     PREALLOCATED_ALLOCATOR,
     StructSizes,
-    check_types,
     op_resolver,
     sources,
     with_layout,
@@ -107,9 +106,10 @@ class PreparedModel:
 
 def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Board], tflm: Tflm) -> AppKernels:
     """The kernels of the app `config` with `models`, in its order, for `boards`. Raises AppError."""
-    faults = zip(config.models, map(miscomputed, models), strict=True)
+    faults = zip(config.models, (miscomputed(model, tflm.revision) for model in models), strict=True)
     wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
-    choice = choose(config.kernels, boards, tflm.sources, work=sum(map(cmsis_nn_work, models)), wrong=wrong)
+    work = sum(cmsis_nn_work(model, tflm.revision) for model in models)
+    choice = choose(config.kernels, boards, tflm.sources, work=work, wrong=wrong)
     libraries = kernel_libraries(
         choice.names,
         boards,

@@ -3,7 +3,7 @@
 
 Read from the linked ELF file, not from the build's options: the models are found by their bytes, the kernel of
 each operator by its Register_<OPERATOR>() and the folder of the source that it is in, CMSIS-NN's functions by
-their symbols. Which tensors a kernel hands to reference code: kernels.variants.
+their symbols. Which tensors a kernel hands to reference code: kernels.uses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tflm_zephyr.footprint.byte_owners import byte_owners
 from tflm_zephyr.footprint.elf import ElfImage, load_elf
 from tflm_zephyr.footprint.link_map import LinkMap
 from tflm_zephyr.footprint.measurement import map_of, source_folders
-from tflm_zephyr.kernels import OperatorUse, has_cmsis_nn, uses_of, why_reference
+from tflm_zephyr.kernels import Node, has_cmsis_nn, uses_of, why_reference
 from tflm_zephyr.model import Model, parse_model
 from tflm_zephyr.tflm import shipped_operator_table
 
@@ -91,7 +91,7 @@ def found_kernels(
     functions = {owner.detail for symbol in image.symbols if (owner := attribution.cmsis_nn(symbol.name)) is not None}
     asked = asked or (CMSIS_NN if functions else REFERENCE)
     libraries = _libraries(image, link_map, folders)
-    uses: dict[str, list[OperatorUse]] = {}
+    uses: dict[str, list[Node]] = {}
     for model in _models(image, link_map, folders):
         for key, found in uses_of(model, customs=True).items():
             uses.setdefault(key, []).extend(found)
@@ -113,7 +113,7 @@ def _library(key: str, libraries: Mapping[str, str], functions: set[str]) -> str
     return found if found is not None else CMSIS_NN if key in functions else REFERENCE
 
 
-def _why(key: str, use: OperatorUse, library: str, functions: set[str]) -> str:
+def _why(key: str, use: Node, library: str, functions: set[str]) -> str:
     """Why reference code computes `use`; "" where it does not."""
     if library == OWN:
         return ""

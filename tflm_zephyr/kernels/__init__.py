@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel libraries: scratch, persistent bytes, in-place distances and their check, MACs, code size."""
+"""Kernels of TFLM by library, core and revision: memory, in-place distances and their check, types, MACs, code size."""
 
 from __future__ import annotations
 
 from tflm_zephyr.kernels import libraries
-from tflm_zephyr.kernels.base import CORES, Core, KernelLibrary
 from tflm_zephyr.kernels.code_size import FPU, RESOLVER_ENTRY_BYTES, KernelNeed, all_tables, kernel_need, load_table
-from tflm_zephyr.kernels.in_place.allowed import (
-    CMSIS_NN_REVISION,
-    TensorOverlap,
-    kind_of,
-    other_kernels,
-    overlaps,
-    rules_of,
-    untried,
-)
+from tflm_zephyr.kernels.core import CORES, Core
+from tflm_zephyr.kernels.in_place.allowed import Rule, TensorOverlap, kind_of, overlaps, rules_of, untried
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
-from tflm_zephyr.kernels.in_place.rules import Rule
 from tflm_zephyr.kernels.libraries import every_core, kernel_library, on_core
-from tflm_zephyr.kernels.variants import (
-    OperatorUse,
+from tflm_zephyr.kernels.library import KernelLibrary
+from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels
+from tflm_zephyr.kernels.type_rules import check_types
+from tflm_zephyr.kernels.uses import (
+    cmsis_nn_work,
     has_cmsis_nn,
     miscomputed,
     typed_registration,
     uses_of,
     why_reference,
 )
-from tflm_zephyr.kernels.work import cmsis_nn_work
 
 __all__ = [
     "CMSIS_NN_REVISION",
@@ -36,10 +30,11 @@ __all__ = [
     "Core",
     "KernelLibrary",
     "KernelNeed",
-    "OperatorUse",
+    "Node",
     "Rule",
     "TensorOverlap",
     "all_tables",
+    "check_types",
     "cmsis_nn_work",
     "every_core",
     "has_cmsis_nn",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflm_zephyr.kernels.base import Core
+from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.node import quotient
 
 _DEPTHWISE_BLOCK_MVE = 124  # CH_IN_BLOCK_MVE
@@ -27,6 +27,11 @@ class Window:
     padding: tuple[int, int] = (0, 0)
     dilation: tuple[int, int] = (1, 1)
     batch: int = 1
+
+
+def asked(size: int) -> tuple[int, ...]:
+    """The request for a buffer of `size` bytes; none for no bytes."""
+    return (size,) if size > 0 else ()
 
 
 def convolve_s8(core: Core, window: Window) -> int:

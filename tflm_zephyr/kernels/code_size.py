@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels.base import CORES
+from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.resources import package_data
 
 FPU = "+fp"  # behind a core's name: compiled for its floating point unit

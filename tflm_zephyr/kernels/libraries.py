@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TFLM's kernel libraries ask of the arena: scratch buffers and persistent allocations, by operator.
+"""TFLM's kernel libraries by name and core.
 
-`get("reference")` are TFLM's own kernels, `get("cmsis_nn", dsp=True)` those that Zephyr's tflite-micro module
-compiles with CONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS. Sizes are those of tflite-micro at revision
-8d404de7 and CMSIS-NN at e9328d61, the pins of Zephyr 4.1.
+"reference" are TFLM's own kernels, "cmsis_nn" those that Zephyr's tflite-micro module compiles with
+CONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS: all of micro/kernels/cmsis_nn but transpose_conv.cc, and the reference
+kernels of the other operators.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import cmsis_nn, reference
-from tflm_zephyr.kernels.base import CORES, Core, KernelLibrary
-from tflm_zephyr.tflm import PINNED_REVISION
+from tflm_zephyr.kernels.core import CORES, Core
+from tflm_zephyr.kernels.library import KernelLibrary
+from tflm_zephyr.kernels.registry import kernels_of
+from tflm_zephyr.kernels.revisions import PACKAGE, known
 
-_BUILDERS = MappingProxyType({"cmsis_nn": cmsis_nn.build, "reference": reference.build})
-# Each library for a core without extensions, as get(name) gives it.
-REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: build(Core()) for name, build in _BUILDERS.items()})
+NAMES = ("cmsis_nn", "reference")
 
 
 def kernel_library(
@@ -36,22 +35,25 @@ def kernel_library(
     dsp, mve: the core has the DSP extension, Helium (CORES has them by core name). pointer_bytes: 8 for TFLM
     on a 64-bit host. For cmsis_nn: optimise_for, "speed" or "size" when the build defines
     KERNELS_OPTIMIZED_FOR_..., which Zephyr's does not; transpose_conv, True when the build takes
-    kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: of TFLM;
-    for any but the pinned one ("" as well) sizes are those of tflite-micro 0.dev20261023, which differ for
-    MEAN and SUM.
+    kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: the TFLM commit,
+    "" for the pinned one; a commit that is not known has the newest known kernels' facts (revisions.known).
     """
-    if name not in _BUILDERS:
-        raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(sorted(_BUILDERS))}")
-    later = revision not in ("", PINNED_REVISION)
-    return _BUILDERS[name](Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, later))
+    if name not in NAMES:
+        raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(NAMES)}")
+    core = Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, known(revision))
+    return KernelLibrary(name, core, MappingProxyType(dict(kernels_of(name, core.revision))))
+
+
+# Each library for a core without extensions.
+REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: kernel_library(name) for name in NAMES})
 
 
 def on_core(name: str, core: str) -> KernelLibrary:
     """The library `name` for the core of that name; AppError for a core that is not known."""
     if core not in CORES:
         raise AppError(f"no core '{core}'", hint=f"Known are {', '.join(sorted(CORES))}")
-    known = CORES[core]
-    return kernel_library(name, dsp=known.dsp, mve=known.mve)
+    found = CORES[core]
+    return kernel_library(name, dsp=found.dsp, mve=found.mve)
 
 
 def every_core(name: str) -> tuple[KernelLibrary, ...]:
@@ -62,4 +64,4 @@ def every_core(name: str) -> tuple[KernelLibrary, ...]:
 
 def host() -> KernelLibrary:
     """The reference kernels of TFLM on this machine: the tflite-micro package, 64 bits."""
-    return kernel_library("reference", pointer_bytes=8, revision="host")
+    return kernel_library("reference", pointer_bytes=8, revision=PACKAGE)

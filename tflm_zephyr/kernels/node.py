@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator as its kernel's Prepare sees it: tensors by place, dimensions, options, custom options."""
+"""One operator with its tensors, as its kernel's Prepare sees it: tensors by place, dimensions, options."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Node:
         if tensor is None:
             raise self.fail(f"has no input {place}")
         return tensor
+
+    def optional_output(self, place: int) -> Tensor | None:
+        """Output `place`, None when it is absent."""
+        return self._at(self.operator.outputs, place)
 
     def output(self, place: int = 0) -> Tensor:
         """Output `place`."""
@@ -98,12 +102,32 @@ class Node:
                 raise self.fail(f"asks for {size} bytes of working memory")
         return sizes
 
-    def fail(self, what: str) -> ModelError:
-        """The error that this operator `what`."""
+    def type_of(self, slot: str) -> str:
+        """The type in slot "i0" (an input) or "o0" (an output); "" when there is no such tensor."""
+        tensor = self._at(self.operator.inputs if slot[0] == "i" else self.operator.outputs, int(slot[1:]))
+        return "" if tensor is None else tensor.type.value
+
+    def fits(self, row: str) -> bool:
+        """Whether the types are those of `row`: slots and their types in turn ("i0 int8 o0 int8")."""
+        words = row.split()
+        return all(self.type_of(slot) == kind for slot, kind in zip(words[::2], words[1::2], strict=True))
+
+    @property
+    def types(self) -> str:
+        """The types of its inputs that are no constants and of its outputs, for a message."""
+        taken = [i for i in self.operator.inputs if i >= 0 and not self.subgraph.tensors[i].is_constant]
+        given = [i for i in self.operator.outputs if i >= 0]
+        sides = [
+            " and ".join(dict.fromkeys(self.subgraph.tensors[i].type.value for i in side)) for side in (taken, given)
+        ]
+        return " to ".join(dict.fromkeys(filter(None, sides)))
+
+    def fail(self, what: str, hint: str = "TFLM refuses such an operator; convert the model again") -> ModelError:
+        """The error that this operator `what`, with the user's remedy `hint`."""
         return ModelError(
             f"operator {self.operator.index} ({self.operator.key}) of subgraph {self.subgraph.index} {what}",
             where=self.model.where,
-            hint="TFLM refuses such an operator; convert the model again",
+            hint=hint,
         )
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a TensorFlow Lite Micro is: op resolver, type rules, sources, struct sizes."""
+"""What a TensorFlow Lite Micro is: op resolver, sources, struct sizes."""
 
 from __future__ import annotations
 
 from tflm_zephyr.tflm import op_resolver, sources
 from tflm_zephyr.tflm.op_resolver import CustomOperator, shipped_operator_table
+from tflm_zephyr.tflm.pins import PINNED_REVISION, ZEPHYR_4_4_REVISION
 from tflm_zephyr.tflm.struct_sizes import (
     BUILTIN_DATA,
     CORTEX_M,
@@ -13,7 +14,6 @@ from tflm_zephyr.tflm.struct_sizes import (
     StructSizes,
     with_layout,
 )
-from tflm_zephyr.tflm.type_rules import PINNED_REVISION, check_types
 from tflm_zephyr.tflm.typed_registrations import typed_for
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
     "CORTEX_M_STATIC",
     "PINNED_REVISION",
     "PREALLOCATED_ALLOCATOR",
+    "ZEPHYR_4_4_REVISION",
     "CustomOperator",
     "StructSizes",
-    "check_types",
     "op_resolver",
     "shipped_operator_table",
     "sources",

@@ -15,7 +15,8 @@ from tests.unit.arena.test_head import fits_not_greedy, graph_model, library
 from tflm_zephyr.arena.arena_plan import LibraryArena
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import PlanError
-from tflm_zephyr.kernels.libraries import KernelLibrary, kernel_library
+from tflm_zephyr.kernels.libraries import kernel_library
+from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model

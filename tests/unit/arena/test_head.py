@@ -13,8 +13,11 @@ from tests.helpers.heads import arena_size, plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.kernels.libraries import Core, KernelLibrary, kernel_library
+from tflm_zephyr.kernels.core import Core
+from tflm_zephyr.kernels.libraries import kernel_library
+from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.spec import Kernel
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.problem import Buffer, Problem
@@ -28,8 +31,10 @@ REFERENCE = kernel_library("reference")
 
 def library(scratch: Callable[[Node], tuple[int, ...]] | None = None, keys: str = "RELU ADD") -> KernelLibrary:
     """Kernels of which those of `keys` are known and RELU asks for `scratch`."""
-    sizes = {} if scratch is None else {"RELU": scratch}
-    return KernelLibrary("fake", Core(), frozenset(keys.split()), sizes, {})
+    known = {key: Kernel() for key in keys.split()}
+    if scratch is not None:
+        known["RELU"] = Kernel(lambda node, core: scratch(node))
+    return KernelLibrary("fake", Core(), known)
 
 
 def graph_model(sizes: list[int], links: list[tuple[list[int], int]], variables: tuple[int, ...] = ()) -> Model:

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 from tflm_zephyr import resources
 from tflm_zephyr.boards.board import Board, known_boards, load_board, stem_of
 from tflm_zephyr.errors import BoardError
-from tflm_zephyr.kernels.libraries import CORES
+from tflm_zephyr.kernels.core import CORES
 
 KNOWN = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0", "nrf9160dk/nrf9160", "nrf9160dk/nrf9160/ns")
 

@@ -9,8 +9,8 @@ from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.boards.kernel_choice import choose, kernel_libraries, libraries_of
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels.libraries import CORES
-from tflm_zephyr.kernels.variants import miscomputed
+from tflm_zephyr.kernels.core import CORES
+from tflm_zephyr.kernels.uses import miscomputed
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
 

@@ -37,7 +37,7 @@ from tflm_zephyr.footprint.estimate import (
 )
 from tflm_zephyr.kernels import code_size
 from tflm_zephyr.kernels.code_size import RESOLVER_ENTRY_BYTES, Bytes, KernelRow, KernelTable, dump_tables
-from tflm_zephyr.tflm.type_rules import PINNED_REVISION
+from tflm_zephyr.tflm.pins import PINNED_REVISION
 
 DIV, EXP = "libgcc.a(_div.o).text", "libm.a(exp.o).text"
 M3 = Board("one/m3", description="made up", core="cortex-m3", flash_kib=64, ram_kib=16)

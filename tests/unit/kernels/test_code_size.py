@@ -10,8 +10,8 @@ import pytest
 
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import code_size
-from tflm_zephyr.kernels.base import CORES
 from tflm_zephyr.kernels.code_size import FPU, Bytes, KernelRow, KernelTable, dump_tables, kernel_need, load_table
+from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table
 

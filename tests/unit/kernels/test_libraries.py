@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from flatbuffers import flexbuffers
 
-from tests.unit.tflm.test_type_rules import CONV, conv, dense, lstm, model_of
+from tests.unit.kernels.test_type_rules import CONV, conv, dense, lstm, model_of
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import libraries as kernels
-from tflm_zephyr.kernels.base import UNKNOWN_PERSISTENT_BYTES
-from tflm_zephyr.kernels.libraries import KernelLibrary
+from tflm_zephyr.kernels.library import UNKNOWN_PERSISTENT_BYTES, KernelLibrary
 from tflm_zephyr.model.types import Model
 
 REFERENCE = kernels.kernel_library("reference")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tflm_zephyr.errors import BuildError
-from tflm_zephyr.kernels.in_place.allowed import CMSIS_NN_REVISION
+from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION
 from tflm_zephyr.tflm import sources
 from tflm_zephyr.tflm.sources import (
     CORE_ROOTS,

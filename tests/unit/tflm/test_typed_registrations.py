@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder
-from tflm_zephyr.kernels.variants import (
-    OperatorUse,
+from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.registry import operator_specs
+from tflm_zephyr.kernels.uses import (
     has_cmsis_nn,
     typed_registration,
     uses_of,
@@ -19,7 +20,7 @@ from tflm_zephyr.kernels.variants import (
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.op_resolver import HEADER, shipped_operator_table
-from tflm_zephyr.tflm.type_rules import PINNED_REVISION, type_rules
+from tflm_zephyr.tflm.pins import PINNED_REVISION
 from tflm_zephyr.tflm.typed_registrations import dump_typed, shipped_typed, typed_for
 
 CONV_HEADER = """
@@ -70,7 +71,7 @@ def test_shipped_list() -> None:
     assert "Register_MUL_INT16" not in shipped_typed()  # defined in mul.cc, and declared in no header
 
 
-def net(key: str, inputs: list[str], outputs: list[str], *more: list[str], shapes: object = None) -> list[OperatorUse]:
+def net(key: str, inputs: list[str], outputs: list[str], *more: list[str], shapes: object = None) -> list[Node]:
     """Uses of one operator, the second and later ones with the input types `more`."""
     builder = ModelBuilder()
     main = builder.subgraph()
@@ -158,4 +159,4 @@ def test_every_operator_of_a_typed_function_is_known_and_takes_those_types() -> 
         key, variant = base.removeprefix("Register_"), name.removeprefix(f"{base}_")
         assert has_cmsis_nn(key)
         if variant != "INT8REF":  # Xtensa's
-            assert key in type_rules()
+            assert operator_specs()[key].types is not None

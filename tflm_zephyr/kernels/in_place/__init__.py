@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an operator's output may overlap its input, and the independent check of that."""
+"""In-place distances: how far an operator's output may overlap its input, and the independent check of that."""

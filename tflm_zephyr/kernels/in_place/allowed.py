@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an operator's output may lie over input that it has already read ("diagonal memory optimisation").
+"""How far an operator's output may overlap input that it has already read ("diagonal memory optimisation").
 
-TFLM lets all tensors of an operator live at once. A kernel that walks from front to back is done with the head of
-its input before it writes there, if the output begins far enough below the input: each kernel's distance is derived
-from its loops in overlap_reference, overlap_moves and overlap_cmsis_nn. Whoever uses it must see to the rest: the
-input is not needed after the operator, nor is it a model's input or output that must be kept.
+TFLM lets all tensors of an operator live at once. A kernel that walks from front to back has finished reading the start
+of its input before it writes there, if the output begins far enough below the input. Each kernel's distance is derived
+from its loops in its spec's `in_place` rule. The caller must see to the rest: the input is not needed after the
+operator, nor is it a model's input or output that must be kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.kernels.base import KernelLibrary
-from tflm_zephyr.kernels.in_place import cmsis_nn, reference
-from tflm_zephyr.kernels.in_place.rules import InPlaceDistance, Rule
+from tflm_zephyr.kernels.core import Core
+from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
+from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.spec import InPlaceRule
 from tflm_zephyr.model import Model, Operator, Subgraph, Tensor, TensorType
-from tflm_zephyr.tflm import PINNED_REVISION
 
-CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
-"""The pin of Zephyr 4.1, whose loops were read; TFLM's are those of PINNED_REVISION."""
+Rule = Callable[[Node], tuple[InPlaceDistance, ...]]
+"""A kernel's in-place rule on one core."""
 
 _CHARACTERS = (TensorType.INT8, TensorType.UINT8)
 
 
 @dataclass(frozen=True)
 class TensorOverlap:
-    """The tensor `output` may lie over the tensor `input` (indices in the subgraph) while the operator runs.
+    """The tensor `output` may overlap the tensor `input` (indices in the subgraph) while the operator runs.
 
     Allowed are input offset - output offset >= distance_bytes (None: no such distance is known) and, where
     `in_place`, equal offsets; else the tensors must not share a byte. The distance is in bytes, exact and not
@@ -46,28 +46,17 @@ class TensorOverlap:
         return self.distance_bytes is not None and input_offset - output_offset >= self.distance_bytes
 
 
-def other_kernels(found: Mapping[str, str]) -> str:
-    """What is not known to have the kernels that were read: "" or, in words, where `found` differs.
-
-    found: revisions by name, "TFLM" and where its kernels are used "CMSIS-NN"; "" for one that nobody can tell.
-    """
-    read = {"TFLM": PINNED_REVISION, "CMSIS-NN": CMSIS_NN_REVISION}
-    told = (
-        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {read[name][:12]}"
-        for name, revision in sorted(found.items())
-        if revision != read[name]
-    )
-    return ", ".join(told)
-
-
 def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
     """The rules of a kernel library by operator key; what is not there allows no overlap."""
-    rules: Mapping[str, Rule] = {}
-    if library.name == "cmsis_nn":
-        rules = cmsis_nn.table(library.core)
-    elif library.name == "reference":
-        rules = reference.table()
-    return {key: rule for key, rule in rules.items() if library.knows(key)}
+    return {
+        key: _on_core(kernel.in_place, library.core)
+        for key, kernel in library.kernels.items()
+        if kernel.in_place is not None
+    }
+
+
+def _on_core(rule: InPlaceRule, core: Core) -> Rule:
+    return lambda node: rule(node, core)
 
 
 def kind_of(library: KernelLibrary) -> str:
@@ -77,7 +66,7 @@ def kind_of(library: KernelLibrary) -> str:
 
 
 def untried(library: KernelLibrary) -> bool:
-    """Whether its rules were read in the code, but no plan that uses them was run: those for Helium."""
+    """Whether no plan that uses its rules was run, though they were read in the code: those for Helium."""
     return library.name == "cmsis_nn" and library.core.mve
 
 
@@ -88,7 +77,7 @@ def overlaps(
     operator: Operator,
     rules: Mapping[str, Rule] | None = None,
 ) -> tuple[TensorOverlap, ...]:
-    """What may overlap while `operator` runs, sorted; () where nothing is known.
+    """The pairs of tensors that may overlap while `operator` runs, sorted; () where nothing is known.
 
     `rules` are those of `rules_of(library)`, to be read once for many operators. Left out are constants, variables,
     empty tensors, a distance at which nothing is shared, and pairs of element types whose accesses a compiler may
@@ -111,7 +100,7 @@ def overlaps(
 def _together(
     subgraph: Subgraph, operator: Operator, found: Mapping[tuple[int, int], InPlaceDistance], source: int, result: int
 ) -> TensorOverlap | None:
-    """What holds for a pair of tensors at all of their places."""
+    """The overlap allowed for a pair of tensors at all of their places; None for none."""
     tensors = subgraph.tensors[source], subgraph.tensors[result]
     if not all(map(_is_planned, tensors)) or operator.outputs.count(result) != 1:
         return None

@@ -1,42 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second statement of what may overlap, for the checker: which bytes of input are still read, and until when.
+"""The check of in-place distances: which bytes of input are still read, and until when.
 
-It shares no formula and no reading of shapes with overlap.py. There a distance is derived from the moments of
-writing; here every element of the input has its last reader, found by going through the readers, and at a given
-distance nothing may have been written there by then. (Kernels: tflite-micro 8d404de7, CMSIS-NN e9328d61; the files
-are named in overlap_reference.py, overlap_moves.py and overlap_cmsis_nn.py.)
+It is a second statement, `last_reads` in each operator's spec, that shares no formula and no reading of shapes with the
+rules. There a distance is derived from the moments of writing; here every element of the input has its last reader,
+found by going through the readers, and at a given distance nothing may have been written there by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels.base import KernelLibrary
-from tflm_zephyr.kernels.in_place import checker_moves as moves
-from tflm_zephyr.kernels.in_place import checker_windows as windows
-from tflm_zephyr.kernels.in_place.runs import COPY, Run, RunsOf
+from tflm_zephyr.kernels.in_place.runs import COPY, Run
+from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model import Model, Operator, Subgraph, TensorType
-
-_ONE_BY_ONE = frozenset(
-    "ABS ADD ADD_N CAST CEIL COS DEQUANTIZE DIV ELU EQUAL EXP EXPAND_DIMS FLOOR FLOOR_DIV FLOOR_MOD GREATER "
-    "GREATER_EQUAL HARD_SWISH L2_NORMALIZATION LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
-    "LOGISTIC LOG_SOFTMAX MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND RSQRT SELECT_V2 SIN "
-    "SOFTMAX SQRT SQUARE SQUARED_DIFFERENCE SUB TANH".split()
-)
-_MOVES: Mapping[str, RunsOf] = {
-    "CONCATENATION": moves.concatenation,
-    "PAD": moves.pad,
-    "PADV2": moves.pad,
-    "RESHAPE": moves.copy,
-    "RESIZE_NEAREST_NEIGHBOR": moves.resize_nearest,
-    "SLICE": moves.take_slice,
-    "SPLIT": moves.split,
-    "SPLIT_V": moves.split_v,
-    "SQUEEZE": moves.copy,
-    "TRANSPOSE": moves.transpose,
-}
 
 
 def why_unsafe(
@@ -73,7 +51,7 @@ def why_unsafe(
 
 
 def _why_not(library: KernelLibrary, node: Node, place: int, output: int, distance: int) -> str | None:
-    """What speaks against the distance at one place of the input."""
+    """The objection to the distance at one place of the input; None for none."""
     given, taken = node.input(place), node.output(output)
     runs = _runs(library, node, place, output)
     if runs is None:
@@ -92,54 +70,8 @@ def _why_not(library: KernelLibrary, node: Node, place: int, output: int, distan
 
 
 def _runs(library: KernelLibrary, node: Node, place: int, output: int) -> Iterable[Run] | None:
-    """What is known of the reads of one input; None: nothing."""
-    key = node.operator.key
-    if not library.knows(key):
+    """The last reads of one input; None where they are not known."""
+    kernel = library.kernels.get(node.operator.key)
+    if kernel is None or kernel.last_reads is None:
         return None
-    arm = library.name == "cmsis_nn"
-    if arm and key in _ARM and node.input(place).type is not TensorType.FLOAT32:
-        return _ARM[key](library, node, place, output)
-    if key in windows.REFERENCE:
-        return windows.REFERENCE[key](node, place, output)
-    if key in _MOVES:
-        return _MOVES[key](node, place, output)
-    if key == "TRANSPOSE_CONV":
-        return _all_before(library, node, place)
-    return _one_by_one(node, place) if key in _ONE_BY_ONE else None
-
-
-def _one_by_one(node: Node, place: int) -> Iterable[Run] | None:
-    """Element k is read when k elements are written; a broadcast input is read until the end."""
-    given, taken = node.input(place), node.output()
-    if given.elements != taken.elements:
-        return None
-    return (Run(0, given.elements, given.type.size_bytes, 0, taken.type.size_bytes),)
-
-
-def _all_before(library: KernelLibrary, node: Node, place: int) -> Iterable[Run] | None:
-    """TRANSPOSE_CONV, integer: all is read before the first byte is written."""
-    given = node.input(place)
-    if place != 2 or given.type not in (TensorType.INT8, TensorType.INT16):
-        return None
-    if library.name == "cmsis_nn" and library.core.transpose_conv:
-        return None
-    return (Run(0, given.elements, given.type.size_bytes, 0, 0),)
-
-
-def _arm_extreme(library: KernelLibrary, node: Node, place: int, output: int) -> Iterable[Run] | None:
-    """MAXIMUM, MINIMUM: CMSIS-NN takes int8 alone, broadcast included."""
-    if node.input(place).type is TensorType.INT8 and node.input(0).shape != node.input(1).shape:
-        return None
-    return _one_by_one(node, place)
-
-
-_Arm = Callable[[KernelLibrary, Node, int, int], "Iterable[Run] | None"]
-_ARM: Mapping[str, _Arm] = {
-    "AVERAGE_POOL_2D": lambda library, node, place, output: windows.REFERENCE["AVERAGE_POOL_2D"](node, place, output),
-    "CONV_2D": lambda library, node, place, output: windows.arm_convolution(library.core, node, place),
-    "DEPTHWISE_CONV_2D": lambda library, node, place, output: windows.arm_depthwise(library.core, node, place),
-    "FULLY_CONNECTED": lambda library, node, place, output: None,
-    "MAXIMUM": _arm_extreme,
-    "MAX_POOL_2D": lambda library, node, place, output: windows.arm_max_pool(node, place),
-    "MINIMUM": _arm_extreme,
-}
+    return kernel.last_reads(node, library.core, place, output)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule about overlap says, and the shapes of operators as the rules of all libraries read them."""
+"""An in-place rule's answer, and the shapes of operators as the rules read them."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.in_place.geometry import Axis, Windows, affine_lead
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model import Tensor, TensorType
@@ -25,9 +25,6 @@ class InPlaceDistance:
     output: int
     distance_bytes: int | None
     in_place: bool = False
-
-
-Rule = Callable[[Node], tuple[InPlaceDistance, ...]]
 
 
 def at_distance(distance: int | None, place: int = 0, output: int = 0) -> tuple[InPlaceDistance, ...]:
@@ -74,7 +71,7 @@ def pool_windows(node: Node) -> Windows | None:
 
 
 def depth_multiplier(node: Node) -> int | None:
-    """Of a DEPTHWISE_CONV_2D, None where option, filter and shapes disagree."""
+    """The depth multiplier of a DEPTHWISE_CONV_2D, None where option, filter and shapes disagree."""
     in_depth, out_depth = node.dim(node.input(0), 3), node.dim(node.output(), 3)
     multiplier = node.option("depth_multiplier")
     if in_depth * multiplier != out_depth or node.dim(node.input(1), 3) != out_depth:
@@ -83,7 +80,7 @@ def depth_multiplier(node: Node) -> int | None:
 
 
 def elementwise_distance(source: Tensor, result: Tensor) -> int | None:
-    """Of a kernel that goes through both from front to back, reading element i no later than it writes it.
+    """The distance of a kernel that goes through both from front to back, reading element i no later than it writes it.
 
     Before it reads element i it has written i elements: the lead i * (output element - input element) is greatest
     at an end. None where the input is broadcast, as it is then read again.
@@ -91,6 +88,26 @@ def elementwise_distance(source: Tensor, result: Tensor) -> int | None:
     if source.elements != result.elements or not (source.type.has_size and result.type.has_size):
         return None
     return affine_lead([(source.elements, result.type.size_bytes, source.type.size_bytes)])
+
+
+def elementwise_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
+    """Kernels that go through input and output from front to back, and read an element before they write it.
+
+    One loop over all elements: activations_common.cc, elementwise.cc, expand_dims.cc, elu.cc, cast.cc (a forward
+    std::transform), and in reference/ add.h, add_n.h, binary_function.h, ceil.h, comparisons.h, dequantize.h, div.h,
+    exp.h, floor.h, hard_swish.h, leaky_relu.h, logistic.h, maximum_minimum.h, mul.h, neg.h, prelu.h, quantize.h,
+    requantize.h, round.h, select.h, sub.h, tanh.h and their like in integer_ops/. Broadcast variants loop over the
+    output in order, so that an input of the output's size is read in order, too; the other input is read again and
+    allows nothing. Row by row: softmax.h, log_softmax.h, l2normalization.h read a row for its maximum or sum, then
+    element by element once more, writing each; what softmax.h reads after that is output.
+    """
+    result = node.output()
+    return tuple(
+        overlap
+        for place, index in enumerate(node.operator.inputs)
+        if index >= 0
+        for overlap in at_distance(elementwise_distance(node.input(place), result), place)
+    )
 
 
 def constants(tensor: Tensor | None) -> tuple[int, ...] | None:

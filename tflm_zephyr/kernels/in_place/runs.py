@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of input elements with the moment of their last read, as the checker of overlap states them."""
+"""Runs of input elements with the moment of their last read, as the in-place checker states them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-from tflm_zephyr.kernels.node import Node
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,3 @@ class Run:
 
 COPY: Iterable[Run] = (Run(0, 0, 1, 0, 0),)
 """This very object instead of runs: one memcpy, safe at the same place or apart."""
-
-RunsOf = Callable[[Node, int, int], "Iterable[Run] | None"]
-"""Of a node, the place of an input and the number of an output; None: nothing is known."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +16,26 @@ import pytest
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.overlap_cases import cases, window_case
-from tests.helpers.overlap_trace import Shapes, Trace
+from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
 from tests.host.operator_models import CASES, Case, Spec
-from tflm_zephyr.kernels.base import KernelLibrary
-from tflm_zephyr.kernels.in_place import checker as checked
-from tflm_zephyr.kernels.in_place.allowed import overlaps
+from tflm_zephyr.kernels.in_place.allowed import overlaps, rules_of
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
 from tflm_zephyr.kernels.in_place.runs import Run
-from tflm_zephyr.kernels.libraries import kernel_library
+from tflm_zephyr.kernels.libraries import NAMES, kernel_library
+from tflm_zephyr.kernels.library import KernelLibrary
+from tflm_zephyr.kernels.registry import kernels_of
+from tflm_zephyr.kernels.revisions import REVISIONS
+from tflm_zephyr.kernels.uses import miscomputed
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model
+from tflm_zephyr.tflm.pins import PINNED_REVISION, ZEPHYR_4_4_REVISION
 
 REFERENCE = kernel_library("reference")
+CORES_4_4 = {
+    arm.PLAIN: kernel_library("cmsis_nn", revision=ZEPHYR_4_4_REVISION),
+    arm.DSP: kernel_library("cmsis_nn", dsp=True, revision=ZEPHYR_4_4_REVISION),
+    arm.MVE: kernel_library("cmsis_nn", mve=True, revision=ZEPHYR_4_4_REVISION),
+}
 CORES = {
     arm.PLAIN: kernel_library("cmsis_nn"),
     arm.DSP: kernel_library("cmsis_nn", dsp=True),
@@ -164,7 +174,7 @@ def test_all_operators_and_types() -> None:
     known = 0
     for case in CASES:
         for kind in ("int8", "int16", "float32", "int32"):
-            for library in (REFERENCE, *CORES.values()):
+            for library in (REFERENCE, *CORES.values(), *CORES_4_4.values()):
                 known += both_statements_agree(library, case.typed(kind))
     assert known > 400
 
@@ -218,16 +228,132 @@ def test_runs() -> None:
             assert (run.overwritten(distance, out_bytes) is not None) == bool(bad), (distance, out_bytes)
 
 
+# Both statements see an operator's tensors and its core through these, and each answers in its own class.
+COMMON = {"Node", "Core", "TensorType", "Tensor", "PINNED_REVISION", "BEFORE_4_4"}
+
+
+def used_by(statements: list[Callable[..., object]]) -> set[tuple[str, str]]:
+    """The definitions of the kernels room (module, name) that these functions use, directly or not."""
+    found: set[tuple[str, str]] = set()
+    todo = [(one.__module__, one.__name__) for one in statements]
+    while todo:
+        module, name = todo.pop()
+        if (module, name) in found or name in COMMON or not module.startswith("tflm_zephyr.kernels"):
+            continue
+        found.add((module, name))
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+        origins = {
+            alias.asname or alias.name: (node.module or "", alias.name)
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        definitions: dict[str, ast.AST] = {}
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                definitions[node.name] = node
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                definitions.update({target.id: node for target in targets if isinstance(target, ast.Name)})
+        for node in ast.walk(definitions[name]):
+            if isinstance(node, ast.Name) and node.id in definitions:
+                todo.append((module, node.id))
+            elif isinstance(node, ast.Name) and node.id in origins:
+                todo.append(origins[node.id])
+    return found
+
+
 def test_the_two_statements_share_nothing() -> None:
-    """Of the in-place rules, the checker's modules import the checker's own alone."""
-    folder = Path(checked.__file__).parent
-    own = {path.stem for path in folder.glob("checker*.py")} | {"runs"}
-    assert len(own) == 4
-    for name in own:
-        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and "in_place" in (node.module or ""):
-                used = {(node.module or "").rpartition(".")[2]} - {"in_place"} or {alias.name for alias in node.names}
-                assert used <= own, f"{name} imports {used - own}"
+    """No rule and no check of last reads, of any family, library and revision, lead to one function or constant."""
+    kernels = [kernel for revision in REVISIONS for name in NAMES for kernel in kernels_of(name, revision).values()]
+    rules = used_by([kernel.in_place for kernel in kernels if kernel.in_place is not None])
+    checks = used_by([kernel.last_reads for kernel in kernels if kernel.last_reads is not None])
+    assert len(rules) > 30
+    assert len(checks) > 30
+    assert not rules & checks
+
+
+def test_each_rule_has_its_check() -> None:
+    for revision in REVISIONS:
+        for name in NAMES:
+            for key, kernel in kernels_of(name, revision).items():
+                assert (kernel.in_place is None) == (kernel.last_reads is None), (key, name, revision)
+
+
+def padded(rng: random.Random) -> tuple[Case, list[int], list[tuple[int, int]]]:
+    """A random int8 PAD of four dimensions, with its shape and paddings."""
+    shape = [rng.randrange(1, 4) for _ in range(4)]
+    widths = [(rng.randrange(3), rng.randrange(3)) for _ in shape]
+    widths[3] = widths[3] if rng.random() < 0.5 else (0, 0)
+    out = tuple(n + a + b for n, (a, b) in zip(shape, widths, strict=True))
+    table = Spec((4, 2), "int32", [n for pair in widths for n in pair])
+    return Case("PAD", (Spec(tuple(shape), "int8"), table), (Spec(out, "int8"),)), shape, widths
+
+
+@pytest.mark.parametrize("core", list(CORES_4_4))
+def test_cmsis_nn_pad_and_transpose(core: str) -> None:
+    """Kernels that CMSIS-NN has from fcc760af on: the distance is exact, and the checker agrees."""
+    library, rng = CORES_4_4[core], random.Random(27)
+    exact = caught = 0
+    for _ in range(60):
+        case, shape, widths = padded(rng)
+        trace = arm.pad_s8(shape, widths)
+        (pad,) = rules_of(library)["PAD"](node_of(case))
+        exact += slack_of(trace, pad.distance_bytes or 0) == 0
+        both_statements_agree(library, case)
+        caught += never_too_much(library, case, trace, 2)[0]
+        shape = [rng.randrange(1, 5) for _ in range(rng.randrange(2, 5))]
+        order = rng.sample(range(len(shape)), len(shape))
+        spec, turned = Spec(tuple(shape), "int8"), Spec(tuple(shape[i] for i in order), "int8")
+        case = Case("TRANSPOSE", (spec, ints(*order)), (turned,))
+        found = rules_of(library)["TRANSPOSE"](node_of(case))
+        assert bool(found) != bool(miscomputed_on(core, order))
+        if found:
+            trace = arm.transpose_s8(shape, order, core)
+            slack = slack_of(trace, found[0].distance_bytes or 0)
+            assert slack is None or slack <= (8 if core == arm.MVE else 1)
+            both_statements_agree(library, case)
+            caught += never_too_much(library, case, trace, 2)[0]
+    assert exact > 40
+    assert caught > 500
+
+
+def miscomputed_on(core: str, order: list[int]) -> bool:
+    """Permutations that arm_transpose_s8.c gets wrong."""
+    return order == [0, 1] or (core == arm.MVE and order == [0, 1, 2, 3])
+
+
+def test_ranks_that_cmsis_nn_gets_wrong() -> None:
+    line, swap = Spec((5,), "int8"), ints(0)
+    for library in CORES_4_4.values():
+        case = Case("PAD", (line, Spec((1, 2), "int32", [1, 1])), (Spec((7,), "int8"),))
+        assert rules_of(library)["PAD"](node_of(case)) == ()
+        assert why(library, parse_model(case.build()), 0, 2, 6) is not None
+        model = parse_model(case.build())
+        assert "reads four dimensions of a tensor that has 1" in miscomputed(model, ZEPHYR_4_4_REVISION)
+        assert miscomputed(model) == ""
+        (one,) = rules_of(library)["TRANSPOSE"](node_of(Case("TRANSPOSE", (line, swap), (line,))))
+        assert (one.distance_bytes, one.in_place) == (None, True)
+        wide = Spec((1, 2, 1, 2, 3), "int8")
+        turned = Case("TRANSPOSE", (wide, ints(0, 1, 2, 4, 3)), (Spec((1, 2, 1, 3, 2), "int8"),))
+        assert rules_of(library)["TRANSPOSE"](node_of(turned)) == ()
+        assert "5 dimensions unwritten" in miscomputed(parse_model(turned.build()), ZEPHYR_4_4_REVISION)
+
+
+def test_nearest_neighbour_ignored_half_pixels() -> None:
+    """resize_nearest_neighbor.cc at 8d404de7 sets half_pixel_centers to false, later ones read it."""
+    source, target = Spec((1, 1, 6, 1), "int8"), Spec((1, 1, 3, 1), "int8")
+    for half in (False, True):
+        options = {"half_pixel_centers": half}
+        case = Case("RESIZE_NEAREST_NEIGHBOR", (source, ints(1, 3)), (target,), options)
+        for revision, shifted in ((PINNED_REVISION, False), (ZEPHYR_4_4_REVISION, half)):
+            library = kernel_library("reference", revision=revision)
+            columns = [int((i + shifted / 2) * 2) for i in range(3)]
+            trace = loops.copy_pixels(1, (1, 6), [[0], columns], 1)
+            (found,) = rules_of(library)[case.key](node_of(case))
+            assert slack_of(trace, found.distance_bytes or 0) in (0, None)
+            both_statements_agree(library, case)
+            never_too_much(library, case, trace, 2)
 
 
 def test_stock_models(shared_model: Path) -> None:

@@ -11,7 +11,7 @@ from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.boards.kernel_choice import LEAST_WORK, choose
-from tflm_zephyr.kernels.work import cmsis_nn_work
+from tflm_zephyr.kernels.uses import cmsis_nn_work
 from tflm_zephyr.model.reader import load_model, parse_model
 
 BOTH = ("cmsis_nn", "reference")

@@ -10,10 +10,13 @@ import pytest
 
 from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.errors import ModelError
+from tflm_zephyr.kernels.registry import operator_specs
+from tflm_zephyr.kernels.revisions import PACKAGE, REVISIONS
+from tflm_zephyr.kernels.type_rules import check_types
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table
-from tflm_zephyr.tflm.type_rules import check_types, type_rules
+from tflm_zephyr.tflm.pins import PINNED_REVISION, ZEPHYR_4_4_REVISION
 
 CONV = {"padding": 0, "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
 
@@ -163,11 +166,71 @@ def test_own_kernels_are_not_looked_at() -> None:
 
 
 def test_every_rule_is_of_an_operator_and_consistent() -> None:
-    rules = type_rules()
-    assert set(rules) <= set(shipped_operator_table().calls)
-    for key, rule in rules.items():
-        assert all(len(row) == len(rule.slots) for row in rule.accepts + rule.later), key
-        assert all(row[0] != "=" for row in rule.accepts), key
+    assert set(operator_specs()) == set(shipped_operator_table().calls)
+    for revision in REVISIONS:
+        for key, spec in operator_specs(revision).items():
+            rows = spec.types.accepts if spec.types is not None else ()
+            assert spec.types is None or all(len(row) == len(spec.types.slots) for row in rows), key
+            assert all(row[0] != "=" for row in rows), key
+
+
+def test_newer_revisions_have_every_operator_of_older_ones() -> None:
+    older, newer, newest = (set(operator_specs(revision)) for revision in REVISIONS)
+    assert newer - older == {"DYNAMIC_UPDATE_SLICE", "REDUCE_ALL", "REDUCE_MIN", "REVERSE_V2", "TFLM_DECODE"}
+    assert newest == newer
+
+
+def unary(key: str, kind: str, zero_point: int = 0) -> Model:
+    io = {"type": kind, "scale": 0.5, "zero_point": zero_point}
+    return model_of(key, [io], [io])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (unary("RELU", "int16"), "no int16"),
+        (unary("GREATER", "int16"), "no int16"),
+        (model_of("PACK", [{"type": "int16"}] * 2, [{"type": "int16", "shape": (2, 1, 4)}]), "no int16"),
+        (model_of("SUB", [{"type": "int32"}] * 2, [{"type": "int32"}]), "no int32"),
+        (dense("int16", "int8", "int16", scales=[0.5] * 8), "per-channel scales"),
+        (dense("int16", "int8", "int16", "int32"), "no int32"),
+    ],
+)
+def test_what_fcc760af_takes_that_8d404de7_does_not(model: Model, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        check_types(model, revision=PINNED_REVISION)
+    check_types(model, revision=ZEPHYR_4_4_REVISION)
+    check_types(model, revision="another")
+
+
+def test_only_the_package_casts_to_bool() -> None:
+    model = model_of("CAST", [{"type": "int32"}], [{"type": "bool"}])
+    for revision in (PINNED_REVISION, ZEPHYR_4_4_REVISION):
+        with pytest.raises(ModelError, match="no bool"):
+            check_types(model, revision=revision)
+    check_types(model, revision=PACKAGE)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (unary("RELU", "int16", 3), "zero point 0"),
+        (model_of("MAX_POOL_2D", [{"scale": 0.5}], [{"scale": 0.25}]), "the same scale"),
+        (model_of("MAX_POOL_2D", [{"scale": 0.5, "zero_point": 1}], [{"scale": 0.5}]), "the same scale"),
+        (
+            model_of("FILL", [{"type": "int32"}, {"type": "float32"}], [{"type": "float32"}]),
+            "a constant as its input 0",
+        ),
+        (model_of("EXPAND_DIMS", [{}, {"type": "int32", "shape": (1,)}], [{}]), "a constant as its input 1"),
+        (model_of("SUB", [{"type": "int32", "scale": 1.0}] * 2, [{"type": "int32"}]), "no quantised int32"),
+    ],
+)
+def test_what_fcc760af_refuses(model: Model, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        check_types(model, revision=ZEPHYR_4_4_REVISION)
+    if message != "zero point 0" and "quantised" not in message:
+        check_types(model, revision=PINNED_REVISION)
+        check_types(model, revision="another")  # perhaps older than this check
 
 
 @pytest.mark.parametrize(("axes", "taken"), [([1, 2], True), ([1, -2, 3, -1, 2], False), ([1, -3, 1], True)])

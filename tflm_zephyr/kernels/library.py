@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel library: a set of kernels compiled for one core, and what they ask of the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.kernels.core import Core
+from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.spec import Kernel
+from tflm_zephyr.model import Model, Operator, Subgraph
+
+# What `persistent` allows for an operator whose kernel is not known. The largest of TFLM's own fixed structs
+# is 912 bytes (the LSTM of CMSIS-NN); arrays that grow with tensors are not covered.
+UNKNOWN_PERSISTENT_BYTES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLibrary:
+    """A set of kernels by operator key, for one core and TFLM revision."""
+
+    name: str
+    core: Core
+    kernels: Mapping[str, Kernel]
+
+    def knows(self, key: str) -> bool:
+        """Whether what the operator's kernel asks for is known. It is not for a kernel that a user brings."""
+        return key in self.kernels
+
+    def without(self, names: Iterable[str]) -> KernelLibrary:
+        """The library, not knowing the operators `names`, whose kernels a user brings."""
+        left = {key: kernel for key, kernel in self.kernels.items() if key not in frozenset(names)}
+        return replace(self, kernels=left)
+
+    def scratch(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
+        """Bytes of each RequestScratchBufferInArena() of the operator, in the order of the calls, unaligned.
+
+        () for an operator that is not known. ModelError for one that its kernel would refuse or crash on.
+        """
+        kernel = self.kernels.get(operator.key)
+        if kernel is None:
+            return ()
+        node = Node(model, subgraph, operator)
+        return node.checked(kernel.scratch(node, self.core))
+
+    def persistent(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
+        """Bytes of each AllocatePersistentBuffer() of the operator on a 32-bit device.
+
+        Init's come before Prepare's. Each takes its size rounded up to 16 from the tail.
+        (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not known. ModelError as for `scratch`.
+        """
+        kernel = self.kernels.get(operator.key)
+        if kernel is None:
+            return (UNKNOWN_PERSISTENT_BYTES,)
+        node = Node(model, subgraph, operator)
+        return node.checked(kernel.persistent(node, self.core))

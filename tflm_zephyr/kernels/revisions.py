@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Revisions of TFLM and of CMSIS-NN whose kernels were read, and what holds for any other.
+
+PACKAGE is the tflite-micro package, version 0.dev20261023: TFLM itself on this machine, which tests ask. It is newer
+than both pins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tflm_zephyr.tflm import PINNED_REVISION, ZEPHYR_4_4_REVISION
+
+PACKAGE = "0.dev20261023"
+REVISIONS: tuple[str, ...] = (PINNED_REVISION, ZEPHYR_4_4_REVISION, PACKAGE)
+"""Known revisions of TFLM, oldest first."""
+
+SINCE_4_4: frozenset[str] = frozenset({ZEPHYR_4_4_REVISION, PACKAGE})
+"""Revisions from Zephyr 4.4's pin on."""
+
+BEFORE_4_4: frozenset[str] = frozenset({PINNED_REVISION})
+
+CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
+"""The CMSIS-NN that Zephyr 4.1 pins, whose loops were read."""
+
+# Commits of CMSIS-NN with the same functions: Arm's own commit behind Zephyr's (its tree plus Zephyr's module file),
+# and the one that TFLM fcc760af downloads for its own builds, which differs by a cast in
+# arm_depthwise_conv_wrapper_s8.c.
+CMSIS_NN_REVISIONS: frozenset[str] = frozenset(
+    {
+        CMSIS_NN_REVISION,
+        "22080c68d040c98139e6cb1549473e3149735f4d",
+        "e096196a0c49f065abc03d943c583cd50de424ba",
+    }
+)
+# Package versions are no commits, and no workspace holds one.
+_COMMITS = frozenset(REVISIONS) - {PACKAGE}
+
+
+def known(revision: str) -> str:
+    """The known revision whose facts are nearest: "" is the pinned one, any that is not known has the newest's."""
+    if revision == "":
+        return PINNED_REVISION
+    return revision if revision in REVISIONS else REVISIONS[-1]
+
+
+def other_kernels(found: Mapping[str, str]) -> str:
+    """The revisions in `found` whose kernels were not read, in words; "" when all were.
+
+    found: revisions by name, "TFLM" and where its kernels are used "CMSIS-NN"; "" for one that git cannot tell.
+    """
+    read = {"TFLM": _COMMITS, "CMSIS-NN": CMSIS_NN_REVISIONS}
+    pinned = {"TFLM": PINNED_REVISION, "CMSIS-NN": CMSIS_NN_REVISION}
+    return ", ".join(
+        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {pinned[name][:12]}"
+        for name, revision in sorted(found.items())
+        if revision not in read[name]
+    )
