@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an app says that measures its arenas, and how each model of one with too small arenas ended.
 
-The measuring app (templates/app/src/measure.cpp.j2) runs every self-test in a roomy arena and then says, once a model:
+The measuring app (templates/app/interpreter/src/measure.cpp.j2) runs every self-test in a roomy arena and then says,
+once a model:
 
     TFLM:measured model= result=ok arena= allocates= floor= head= tail= odd= tries=
     TFLM:measured model= result=no-room room=       it does not run in all the room there is

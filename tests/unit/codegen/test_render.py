@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -16,28 +15,17 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
 from tests.helpers.model_builder import chain
 from tflm_zephyr.boards.board import load_board
-from tflm_zephyr.codegen.app_spec import (
-    AppSpec,
-    ArenaSpec,
-    CallSpec,
-    GoldenSpec,
-    ModelSpec,
-    ResolverSpec,
-    TensorSpec,
-    render,
-    render_workflow,
-)
+from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, ResolverSpec
 from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.device.console.result import RunResult
 from tflm_zephyr.errors import AppError
-
-ZEPHYR_STUBS = ROOT / "tests" / "fakes" / "zephyr_include"
-GXX = shutil.which("g++")
-needs_gxx = pytest.mark.skipif(GXX is None, reason="needs g++")
 
 HOSTILE = {
     "newline": "a\nint main() { return 1; } //",
@@ -57,73 +45,6 @@ HOSTILE = {
     "yaml": "a: b # c\n- d",
     "empty": "",
 }
-
-
-def tensor(name: str = "x", elements: int = 4, **changes: object) -> TensorSpec:
-    spec = TensorSpec(name, "int8", "int8_t", "kTfLiteInt8", (1, elements), elements, elements, 0.5, -1)
-    return replace(spec, **changes)  # type: ignore[arg-type]
-
-
-def model(ident: str = "net", **changes: object) -> ModelSpec:
-    spec = ModelSpec(
-        name=ident,
-        ident=ident,
-        sha256="ab" * 32,
-        data=bytes(range(40)),
-        planned=True,
-        inputs=(tensor("x", 4),),
-        outputs=(tensor("y", 70),),
-        resolver=ResolverSpec((CallSpec("AddFullyConnected()"), CallSpec('AddCustom("My", tflite::Register_MY())'))),
-        arena=ArenaSpec(1024, "estimated", "head 512 + tail 512"),
-        golden=(GoldenSpec((b"\1\2\3\4",), (bytes(range(70)),)),),
-        golden_source="LiteRT 0.0.0, reference kernels; seeded random inputs",
-    )
-    return replace(spec, **changes)  # type: ignore[arg-type]
-
-
-def app(*models: ModelSpec, **changes: object) -> AppSpec:
-    spec = AppSpec(
-        name="app",
-        models=models or (model(),),
-        boards=(load_board("nrf9160dk/nrf9160/ns"), load_board("mps2/an385")),
-        kernels=("reference",),
-        tflm="selected",
-        tflm_revision="8d404de73acf7687831e16d88e86e4f73cfddf8e",
-        tflm_sources={"reference": ("tensorflow/lite/micro/micro_interpreter.cc",)},
-        tflm_include_dirs=(".",),
-        zephyr_version="4.1.0",
-        west_modules=("cmsis", "tflite-micro"),
-    )
-    return replace(spec, **changes)  # type: ignore[arg-type]
-
-
-def write(files: dict[str, bytes], folder: Path) -> Path:
-    for path, data in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    return folder
-
-
-def compile_cxx(folder: Path, *args: str) -> None:
-    """g++ as strict as it gets, with trigraphs and line continuations in comments as errors."""
-    argv = [str(GXX), "-Wall", "-Wextra", "-Werror", "-Isrc", f"-I{ZEPHYR_STUBS}", *args]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def own_sources(spec: AppSpec) -> list[str]:
-    """What compiles without TFLM."""
-    parts = ("data", "golden") if spec.model_data == "array" else ("golden",)
-    data = [f"src/models/{m.ident}_{part}.cpp" for m in spec.models for part in parts]
-    return [*data, "src/self_test.cpp", "src/report.cpp", "src/main.cpp"]
-
-
-DEFINES = (
-    '-DCONFIG_BOARD_TARGET="mps2/an385"',
-    '-DTFLM_KERNELS="reference"',
-    '-DTFLM_REVISION="8d404de73acf7687831e16d88e86e4f73cfddf8e"',
-    "-DCONFIG_TFLM_APP_REPEAT_SECONDS=0",
-)
 
 
 # -- names and literals --------------------------------------------------------------------------------------------
@@ -307,7 +228,7 @@ def test_model_is_aligned_and_arena_says_where_its_size_is_from() -> None:
     spec = app(model(arena=ArenaSpec(2048, "measured", "smallest that ran")))
     files = render(spec)
     assert "\t.balign 16\n" in files["src/models/net_data.S"].decode()
-    assert files["src/models/net.tflite"] == spec.models[0].data
+    assert files["src/models/net.tflite"] == spec.models[0].runtime.data
     assert (
         "// Measured: smallest that ran\nconstexpr size_t kGeneratedArenaSize = 2048;"
         in files["src/models/net.cpp"].decode()
