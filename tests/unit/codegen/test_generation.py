@@ -21,7 +21,7 @@ from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen import app_file
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.generation import Generated, Tflm, generate, tflm_of
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.rendering import render
@@ -89,18 +89,49 @@ def two_models(folder: Path) -> AppConfig:
     )
 
 
+def one_model(folder: Path, **options: object) -> AppConfig:
+    (folder / "dense.tflite").write_bytes(dense())
+    return AppConfig((ModelConfig(folder / "dense.tflite"),), "golden_app", ("mps2/an385",), **options)  # type: ignore[arg-type]
+
+
+def with_host_link(folder: Path) -> AppConfig:
+    return one_model(folder, host_link=True)
+
+
+def with_static_plan(folder: Path) -> AppConfig:
+    """Tensors, one of them in a buffer of the app's own, and a scratch buffer."""
+    config = one_model(folder, planner="static", model_data="array")
+    (model,) = config.models
+    return replace(config, models=(replace(model, preallocated=(PreallocatedConfig("x", "frame", ".dma", 32),)),))
+
+
+def with_shared_arena(folder: Path) -> AppConfig:
+    (folder / "relu.tflite").write_bytes(unary("RELU"))
+    config = one_model(folder, shared_arena=True, kernels="reference")
+    return replace(config, models=(*config.models, ModelConfig(folder / "relu.tflite")))
+
+
+GOLDEN_APPS = {
+    "two_models": two_models,
+    "host_link": with_host_link,
+    "static_plan": with_static_plan,
+    "shared_arena": with_shared_arena,
+}
+
+
 def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
-    """What `generate` writes, the manifest left out as it carries the version."""
+    """Files that `generate` writes, the manifest left out as it carries the version."""
     made = generate(config, app, tflm)
     files = {**render(made.spec), app_file.NAME: app_file.dump_app_file(config, app)}
     return dict(sorted({**files, **made.golden_files}.items()))
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_golden_tree(tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
-    """Every byte of an app; `pytest --update-golden` takes over what is generated now."""
-    files = whole_tree(two_models(tmp_path), tmp_path / "app", tflm)
-    tree = GOLDEN / "app"
+@pytest.mark.parametrize("name", GOLDEN_APPS)
+def test_golden_tree(name: str, tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
+    """Every byte of an app; `pytest --update-golden` takes over the files that are generated now."""
+    files = whole_tree(GOLDEN_APPS[name](tmp_path), tmp_path / "app", tflm)
+    tree = GOLDEN / name
     if request.config.getoption("--update-golden"):
         shutil.rmtree(tree, ignore_errors=True)
         for path, data in files.items():
@@ -109,7 +140,11 @@ def test_golden_tree(tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest)
     assert set(there) == set(files)
     for path, data in files.items():
         got, want = (text.decode("utf-8", "backslashreplace") for text in (data, there[path]))
-        assert got == want, f"{path} differs: look at it, then pytest --update-golden"
+        assert got == want, f"{name}/{path} differs: look at it, then pytest --update-golden"
+
+
+def test_golden_trees_are_of_apps_that_are_generated() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(GOLDEN_APPS)
 
 
 @pytest.mark.usefixtures("fixed_reference")
