@@ -32,8 +32,8 @@ from tflm_zephyr.boards.board import Board, load_board  # noqa: E402
 from tflm_zephyr.build.west import BuildRequest, build  # noqa: E402
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for  # noqa: E402
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig  # noqa: E402
-from tflm_zephyr.codegen.app_spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.codegen.generation import Generated, generate  # noqa: E402
+from tflm_zephyr.codegen.spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
 from tflm_zephyr.validation.arena_sizing import ModelSize, measure_app  # noqa: E402
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from tflm_zephyr.codegen import app_file, app_folder
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec, StaticPlan, render, render_workflow
 from tflm_zephyr.codegen.arena_json import (
     INTERRUPT_BYTES,
     NAME,
@@ -18,11 +17,15 @@ from tflm_zephyr.codegen.arena_json import (
     load_measurements,
     target_of,
 )
+from tflm_zephyr.codegen.backends import backend_of
+from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, Tflm, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
+from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 
 __all__ = [
     "INTERRUPT_BYTES",
@@ -34,6 +37,7 @@ __all__ = [
     "AppSpec",
     "ArenaMeasurement",
     "ArenaSpec",
+    "BackendSizes",
     "FileChange",
     "Generated",
     "MeasurementTarget",
@@ -41,12 +45,14 @@ __all__ = [
     "ModelSpec",
     "PreallocatedConfig",
     "PreparedModel",
+    "Runtime",
+    "SizePart",
     "StackMeasurement",
-    "StaticPlan",
     "Tflm",
     "app_file",
     "app_folder",
     "app_kernels",
+    "backend_of",
     "data_sha256",
     "dump_measurements",
     "folder_of",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, ModelSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import align_up
 from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
@@ -111,10 +111,8 @@ class Measurements:
 
 
 def data_sha256(model: ModelSpec) -> str:
-    """SHA-256 of the model as it is compiled in, of its plan, and of its tensors outside the arena."""
-    outside = "".join(f" {item.tensor}" for item in model.preallocated)
-    table = "" if model.static_plan is None else repr(model.static_plan.slots)
-    return hashlib.sha256(model.data + outside.encode() + table.encode()).hexdigest()
+    """SHA-256 of what a measurement of the model is for: see Runtime.identity."""
+    return hashlib.sha256(model.runtime.identity()).hexdigest()
 
 
 def options_of(spec: AppSpec) -> str:

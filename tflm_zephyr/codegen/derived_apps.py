@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.boards import Board
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.files import write_atomically
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import as_generated
-from tflm_zephyr.codegen.app_spec import GoldenSpec
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.spec import GoldenSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.model import Model

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tflm_zephyr.arena import preallocated_tensors
 from tflm_zephyr.codegen.app_file import ModelConfig
-from tflm_zephyr.codegen.app_spec import ModelSpec, PreallocatedSpec
+from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec, PreallocatedSpec
 from tflm_zephyr.codegen.identifiers import identifier, is_reserved
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
@@ -30,10 +30,10 @@ def buffer_specs(model: Model, config: ModelConfig) -> tuple[PreallocatedSpec, .
     return tuple(found)
 
 
-def check_symbols(models: Iterable[ModelSpec], where: str) -> None:
+def check_symbols(runtimes: Iterable[InterpreterSpec], where: str) -> None:
     """AppError when one symbol is to hold two tensors: they may be alive together."""
     seen: set[str] = set()
-    for spec in (spec for model in models for spec in model.preallocated):
+    for spec in (spec for runtime in runtimes for spec in runtime.preallocated):
         if spec.symbol in seen:
             hint = "Give each a symbol of its own"
             raise AppError(f"two preallocated tensors are held by {spec.symbol}", where=where, hint=hint)

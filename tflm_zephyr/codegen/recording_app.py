@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.boards import DEBUG_BYTES, Board
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import AppError
 
 MORE_BYTES = 512
@@ -26,9 +26,10 @@ _SOURCES = (
 def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     """`spec`, which is for the folder `app`, as an app for `folder` that records. Raises AppError where it cannot."""
     for model in spec.models:
-        if model.static_plan is not None or model.preallocated:
-            what = "TFLM's allocator that records plans itself and knows no tensors outside of the arena"
-            raise AppError(what, where=model.name, hint="Record with planner: tflm and without preallocated tensors")
+        if model.runtime.own_memory or spec.shared_arena is not None:
+            what = "TFLM's allocator that records plans itself, in an arena for one model, which holds every tensor"
+            hint = "Record with planner: tflm, without preallocated tensors and without shared_arena"
+            raise AppError(what, where=model.name, hint=hint)
     arenas = [
         ArenaSpec(model.arena.bytes + MORE_BYTES, model.arena.source, "with room to record") for model in spec.models
     ]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_zephyr.arena import SLACK_BYTES, shared_arena
-from tflm_zephyr.codegen.app_spec import ArenaSpec, ModelSpec
 from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.spec import ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 
 
@@ -22,12 +22,7 @@ def share_arena(
 ) -> tuple[tuple[ModelSpec, ...], ArenaSpec]:
     """The models of the app named `app`, each with the arena of all, and that one. Raises AppError."""
     for model, item in zip(models, prepared, strict=True):
-        why = (
-            "a table of its own in place of the planner" if model.static_plan is not None
-            else "preallocated tensors" if model.preallocated
-            else "an arena size of its own" if item.config.arena is not None
-            else ""
-        )  # fmt: skip
+        why = model.runtime.own_memory or ("an arena size of its own" if item.config.arena is not None else "")
         if why:
             hint = "Use shared_arena: false, or leave that out"
             raise AppError(f"a shared arena is for models without {why}, which {model.name} has", where=app, hint=hint)

@@ -12,32 +12,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena, arena_size, estimate_tail
-from tflm_zephyr.codegen.app_spec import ArenaSpec, ModelSpec, StaticPlan
+from tflm_zephyr.arena import HeadPlan, LibraryArena, arena_size, estimate_tail
+from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec, StaticPlan
+from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.spec import ArenaSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.memory_planner import Plan, check_plan, pack
+from tflm_zephyr.model import planned
 from tflm_zephyr.tflm import StructSizes
 
 
-def with_static_plan(spec: ModelSpec, planned: ArenaPlan, data: bytes) -> ModelSpec:
-    """`spec` with a table instead of an offline plan; `data` is the model without one.
+def with_static_plan(runtime: InterpreterSpec, item: PreparedModel) -> tuple[InterpreterSpec, ArenaSpec]:
+    """`runtime` with a table instead of an offline plan, and its arena.
 
-    Raises AppError when the kernel libraries of `planned` ask for different buffers.
+    Raises AppError when the kernel libraries that `item` was planned for ask for different buffers.
     """
-    plan = _plan(planned.arenas, spec.name)
-    sizes, given = _without_planner(planned.request.sizes), planned.request.arena_bytes
+    plan = _plan(item.arenas, item.config.label)
+    sizes, given = _without_planner(item.plan.request.sizes), item.plan.request.arena_bytes
     found = []
-    for one in planned.arenas:
+    for one in item.arenas:
         tail = estimate_tail(one.head.graph, one.library, sizes)
         found.append(arena_size(replace(one.head, plan=plan), tail, given=given))
     arena = max(found, key=lambda size: size.bytes)
     slots = tuple(zip(plan.problem.sizes, plan.offsets, strict=True))
-    return replace(
-        spec,
-        data=data,
-        planned=False,
-        static_plan=StaticPlan(slots, plan.size_bytes),
-        arena=ArenaSpec(arena.bytes, arena.source, arena.note),
+    table = StaticPlan(slots, plan.size_bytes)
+    data = planned(item.running, None)
+    return (
+        replace(runtime, data=data, planned=False, static_plan=table),
+        ArenaSpec(arena.bytes, arena.source, arena.note),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tflm_zephyr.codegen.app_spec import TensorSpec
+from tflm_zephyr.codegen.spec import TensorSpec
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import Model, Tensor, TensorType
 

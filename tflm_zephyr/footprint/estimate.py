@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.boards import Board, libraries_of
-from tflm_zephyr.codegen import AppSpec, ModelConfig, ModelSpec
+from tflm_zephyr.codegen import AppSpec, BackendSizes, ModelConfig, ModelSpec, SizePart, backend_of
 from tflm_zephyr.footprint.board_sizes import BoardBase
 from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
-from tflm_zephyr.kernels import FPU, RESOLVER_ENTRY_BYTES, KernelNeed
-from tflm_zephyr.model import align_up
+from tflm_zephyr.kernels import FPU, KernelNeed
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
 MODEL_ALIGNMENT = ARENA_ALIGNMENT = 16
@@ -28,8 +27,6 @@ _ARRAY_ALIGNMENT = 4
 _FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
 _POINTER_BYTES = 4
 _MIXING = 100  # kernels linked together are a hundredth off the table's sum at most; ten models: a thousandth
-# What an app with a table of the plan does without; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
-_PLANNER_BYTES = 1024
 _SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
 
 
@@ -61,15 +58,6 @@ class RegionEstimate:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One summand, bytes of flash and RAM."""
-
-    name: str
-    flash_bytes: int
-    ram_bytes: int
-
-
-@dataclass(frozen=True)
 class Verdict:
     """An app's flash and RAM on `board` with the kernels of `library`; both None, with the `reason`, if not known.
 
@@ -80,7 +68,7 @@ class Verdict:
     library: str = ""
     flash: RegionEstimate | None = None
     ram: RegionEstimate | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SizePart, ...] = ()
     notes: tuple[str, ...] = ()
     reason: str = ""
 
@@ -122,6 +110,9 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     """The verdict for one board; see `verdicts`."""
     if board.flash_kib is None or board.ram_kib is None:
         return Verdict(board.name, reason="how much memory it has is not known here")
+    backend = backend_of(spec.backend)
+    if not backend.measured_base:
+        return Verdict(board.name, reason=f"no app of the backend {backend.name} was measured")
     found = base_for(board)
     if found is None:
         return Verdict(board.name, reason=f"nothing was measured for its core ({board.core or board.arch})")
@@ -129,15 +120,14 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     kernels = kernels_for(spec, library, found)
     other_flash, other_ram, other_notes = revisions_for(spec, library, base, kernels.need)
     runs = runs or Runs(tuple(len(model.golden) for model in spec.models))
-    parts = _parts(spec, base, kernels.need, runs)
+    own = backend.sizes(spec)
+    parts = _parts(spec, own, base, kernels.need, runs)
     padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
     if spec.float_outputs and not base.core.endswith(FPU):
         padding += _FLOAT_ROUTINES_BYTES
-    unmeasured, unknown_arena, unsure = _unmeasured(spec), _unknown_arena(spec), _unsure(spec.models, runs)
-    # Buffers in a section of the user's choice may lie in another memory, or nowhere.
-    elsewhere = sum(item.bytes for model in spec.models for item in model.preallocated if item.section)
-    if any(model.static_plan for model in spec.models):
-        padding += _PLANNER_BYTES
+    padding += own.unsure_flash_bytes
+    unmeasured, unknown_arena, unsure = _unmeasured(spec, own), _unknown_arena(spec), _unsure(spec.models, runs)
+    unsure_ram = own.unsure_ram_bytes + ARENA_ALIGNMENT * (len(spec.models) + 1)
     flash = _use(
         sum(part.flash_bytes for part in parts),
         base.off_flash_bytes,
@@ -148,7 +138,7 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     ram = _use(
         sum(part.ram_bytes for part in parts),
         base.off_ram_bytes,
-        ARENA_ALIGNMENT * (len(spec.models) + 1) + elsewhere + found.spread_ram + other_ram + kernels.spread_ram,
+        unsure_ram + found.spread_ram + other_ram + kernels.spread_ram,
         None if unmeasured or unknown_arena else kernels.unknown_ram,
         board.ram_kib * 1024,
     )
@@ -159,23 +149,24 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     return Verdict(board.name, library, flash, ram, parts, notes)
 
 
-def _parts(spec: AppSpec, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[Part, ...]:
-    more, shared = len(spec.models) - 1, spec.shared_arena
+def _parts(spec: AppSpec, own: BackendSizes, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[SizePart, ...]:
+    more = len(spec.models) - 1
+    models = zip(spec.models, own.models, runs.counts, strict=True)
     return (
-        Part(
+        SizePart(
             "app, TFLM and Zephyr",
             base.flash_bytes + more * base.next_model_flash_bytes + (_FLOAT_OUTPUT_BYTES if spec.float_outputs else 0),
-            base.ram_bytes + more * base.next_model_ram_bytes + _resolvers(spec.models),
+            base.ram_bytes + more * base.next_model_ram_bytes + own.table_bytes,
         ),
-        Part("kernels", need.flash_bytes, need.ram_bytes),
-        *(part for model, count in zip(spec.models, runs.counts, strict=True) for part in _model(spec, model, count)),
-        *(() if shared is None else (Part("arena of all models", 0, shared.bytes),)),
-        Part("main stack", 0, spec.main_stack_bytes),
+        SizePart("kernels", need.flash_bytes, need.ram_bytes),
+        *(part for model, parts, count in models for part in _with_golden(model, parts, count)),
+        *own.app,
+        SizePart("main stack", 0, spec.main_stack_bytes),
     )
 
 
 def golden_bytes(model: ModelSpec, runs: int) -> int:
-    """Flash that a model's reference data takes: templates/app/src/models/model_golden.cpp.j2."""
+    """Flash that a model's reference data takes: templates/app/common/src/models/model_golden.cpp.j2."""
     if not runs:
         return _SHA256_BYTES
     pair = 2 * _POINTER_BYTES  # Golden
@@ -192,26 +183,9 @@ def _arrays(runs: int) -> int:
     return 2 if runs else 1
 
 
-def _model(spec: AppSpec, model: ModelSpec, runs: int) -> list[Part]:
-    parts = [
-        Part(f"model {model.ident}", len(model.data), 0),
-        Part(f"golden data of {model.ident}", golden_bytes(model, runs), 0),
-    ]
-    if model.static_plan is not None:
-        offset_bytes = 2 if spec.slot_type == "uint16_t" else 4
-        parts.append(Part(f"plan of {model.ident}", 2 * offset_bytes * len(model.static_plan.slots), 0))
-    if model.preallocated:
-        held = sum(align_up(item.bytes, item.alignment) for item in model.preallocated)
-        parts.append(Part(f"buffers of {model.ident}", 0, held))
-    if spec.shared_arena is None:
-        parts.append(Part(f"arena of {model.ident}", 0, model.arena.bytes))
-    return parts
-
-
-def _resolvers(models: Sequence[ModelSpec]) -> int:
-    """What the models' resolvers take beside entries for the app's distinct operators, which count as the kernels'."""
-    distinct = {name for model in models for name in model.registrations}
-    return RESOLVER_ENTRY_BYTES * (sum(model.resolver.size for model in models) - len(distinct))
+def _with_golden(model: ModelSpec, parts: tuple[SizePart, ...], runs: int) -> tuple[SizePart, ...]:
+    """The parts of a model, with its reference data after its constants."""
+    return (parts[0], SizePart(f"golden data of {model.ident}", golden_bytes(model, runs), 0), *parts[1:])
 
 
 def _use(used: int, off: tuple[int, int], around: int, above: int | None, available: int) -> RegionEstimate:
@@ -222,16 +196,14 @@ def _use(used: int, off: tuple[int, int], around: int, above: int | None, availa
     return RegionEstimate(used + middle, bound, None if above is None else bound + above, available)
 
 
-def _unmeasured(spec: AppSpec) -> tuple[str, ...]:
+def _unmeasured(spec: AppSpec, own: BackendSizes) -> tuple[str, ...]:
     """Why the estimate is no more than a lower bound."""
     whys = (
         (spec.debug, "messages and asserts of a debug build are not counted"),
         (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
         (spec.host_link, "what answers a host (host_link) was not measured"),
         (spec.record or spec.measure, "what records or measures the arena was not measured"),
-        (spec.shared_arena is not None, "what shares an arena was not measured"),
-        (any(model.static_plan for model in spec.models), "the code that reads a static plan was not measured"),
-        (any(model.preallocated for model in spec.models), "the code for preallocated tensors was not measured"),
+        *((True, why) for why in own.unmeasured),
     )
     return tuple(f"at least, as {why}" for applies, why in whys if applies)
 

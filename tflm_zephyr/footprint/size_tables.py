@@ -77,7 +77,7 @@ def base_for(board: Board) -> BaseFound | None:
 def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
     """All kernels of the app, of `library`, on the board whose base was `found`."""
     base = found.base
-    names = tuple(sorted({name for model in spec.models for name in model.registrations}))
+    names = tuple(sorted({name for model in spec.models for name in model.runtime.registrations}))
     need = kernel_need(names, library, base.core, linked=base.linked)
     notes: list[str] = []
     spread = (0, 0)

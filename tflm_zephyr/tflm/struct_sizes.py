@@ -82,7 +82,7 @@ def with_layout(sizes: StructSizes, name: str, layout: Layout) -> StructSizes:
 
 
 PREALLOCATED_ALLOCATOR: Layout = (48, 4)
-"""Of PreallocatedAllocator (templates/app/src/preallocated.hpp.j2), which stands in the place of MicroAllocator."""
+"""PreallocatedAllocator (templates/app/interpreter/src/preallocated.hpp.j2), which takes MicroAllocator's place."""
 
 # What an operator's parse function allocates (tensorflow/lite/core/api/flatbuffer_conversions.cc with the parse
 # functions of micro_mutable_op_resolver.h); those that are not here allocate nothing.

@@ -8,7 +8,7 @@ import select
 import subprocess
 from pathlib import Path
 
-from tflm_zephyr.codegen.app_spec import render_link
+from tflm_zephyr.codegen.rendering import render_link
 from tflm_zephyr.device.transport.link import Capabilities, LinkEndedError
 
 HERE = Path(__file__).parent

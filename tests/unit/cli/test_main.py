@@ -25,7 +25,7 @@ from tests.unit.conftest import Outcome, Tool
 from tests.unit.test_process import gone, pid_from
 from tflm_zephyr.build.west import FORCED
 from tflm_zephyr.cli import main
-from tflm_zephyr.codegen import app_spec
+from tflm_zephyr.codegen import rendering
 from tflm_zephyr.codegen.app_folder import load_manifest
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host import run
@@ -113,10 +113,10 @@ class TestCheck:
         assert done.code == 1 and "out of date: prj.conf" in done.out
 
     def test_another_template(self, tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tflm_zephyr.codegen.app_spec.BANNER", "Another banner.")
+        monkeypatch.setattr("tflm_zephyr.codegen.rendering.BANNER", "Another banner.")
         monkeypatch.setattr(
-            "tflm_zephyr.codegen.app_spec._environment",
-            app_spec._environment.__wrapped__,
+            "tflm_zephyr.codegen.rendering._environment",
+            rendering._environment.__wrapped__,
         )
         done = self.outcome(tool, app)
         assert done.code == 1 and "out of date: CMakeLists.txt" in done.out

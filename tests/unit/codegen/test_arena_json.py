@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.codegen.test_app_spec import app as app_spec
-from tests.unit.codegen.test_app_spec import model as model_spec
+from tests.helpers.app_specs import app as app_spec
+from tests.helpers.app_specs import changed
+from tests.helpers.app_specs import model as model_spec
 from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.boards.zephyr_version import PINNED_ZEPHYR
 from tflm_zephyr.build.toolchain import compiler_here
 from tflm_zephyr.codegen.app_file import CustomOperatorConfig
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec
 from tflm_zephyr.codegen.arena_json import (
     ArenaMeasurement,
     Measurements,
@@ -30,6 +30,7 @@ from tflm_zephyr.codegen.arena_json import (
     target_of,
 )
 from tflm_zephyr.codegen.custom_operators import code_sha256
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import AppError
 
 M3, M33 = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")
@@ -78,7 +79,7 @@ Change = Callable[[AppSpec], AppSpec]
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda s: replace(s, models=tuple(replace(m, data=b"other") for m in s.models)), "stale (model or plan)"),
+        (lambda s: replace(s, models=tuple(changed(m, data=b"other") for m in s.models)), "stale (model or plan)"),
         (lambda s: replace(s, tflm_revision="f" * 40), "stale (TFLM revision)"),
         (lambda s: replace(s, debug=True), "stale (build options)"),
         (lambda s: replace(s, zephyr_version="9.9.9"), "stale (Zephyr version)"),

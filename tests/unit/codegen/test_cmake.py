@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.codegen.test_app_spec import app
+from tests.helpers.app_specs import app
 from tflm_zephyr import process
-from tflm_zephyr.codegen.app_spec import render
+from tflm_zephyr.codegen.rendering import render
 
 CMAKE = shutil.which("cmake")
 PROJECT = """

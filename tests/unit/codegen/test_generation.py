@@ -21,10 +21,11 @@ from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen import app_file
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
-from tflm_zephyr.codegen.app_spec import AppSpec, ModelSpec, render
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.generation import Generated, Tflm, generate, tflm_of
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.files import write_atomically
 from tflm_zephyr.model.reader import parse_model
@@ -68,7 +69,7 @@ def only(made: Generated) -> ModelSpec:
 
 
 def calls(model: ModelSpec) -> list[str]:
-    return [call.expression for call in model.resolver.calls]
+    return [call.expression for call in model.runtime.resolver.calls]
 
 
 def source(made: Generated, path: str) -> str:
@@ -88,18 +89,49 @@ def two_models(folder: Path) -> AppConfig:
     )
 
 
+def one_model(folder: Path, **options: object) -> AppConfig:
+    (folder / "dense.tflite").write_bytes(dense())
+    return AppConfig((ModelConfig(folder / "dense.tflite"),), "golden_app", ("mps2/an385",), **options)  # type: ignore[arg-type]
+
+
+def with_host_link(folder: Path) -> AppConfig:
+    return one_model(folder, host_link=True)
+
+
+def with_static_plan(folder: Path) -> AppConfig:
+    """Tensors, one of them in a buffer of the app's own, and a scratch buffer."""
+    config = one_model(folder, planner="static", model_data="array")
+    (model,) = config.models
+    return replace(config, models=(replace(model, preallocated=(PreallocatedConfig("x", "frame", ".dma", 32),)),))
+
+
+def with_shared_arena(folder: Path) -> AppConfig:
+    (folder / "relu.tflite").write_bytes(unary("RELU"))
+    config = one_model(folder, shared_arena=True, kernels="reference")
+    return replace(config, models=(*config.models, ModelConfig(folder / "relu.tflite")))
+
+
+GOLDEN_APPS = {
+    "two_models": two_models,
+    "host_link": with_host_link,
+    "static_plan": with_static_plan,
+    "shared_arena": with_shared_arena,
+}
+
+
 def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
-    """What `generate` writes, the manifest left out as it carries the version."""
+    """Files that `generate` writes, the manifest left out as it carries the version."""
     made = generate(config, app, tflm)
     files = {**render(made.spec), app_file.NAME: app_file.dump_app_file(config, app)}
     return dict(sorted({**files, **made.golden_files}.items()))
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_golden_tree(tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
-    """Every byte of an app; `pytest --update-golden` takes over what is generated now."""
-    files = whole_tree(two_models(tmp_path), tmp_path / "app", tflm)
-    tree = GOLDEN / "app"
+@pytest.mark.parametrize("name", GOLDEN_APPS)
+def test_golden_tree(name: str, tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
+    """Every byte of an app; `pytest --update-golden` takes over the files that are generated now."""
+    files = whole_tree(GOLDEN_APPS[name](tmp_path), tmp_path / "app", tflm)
+    tree = GOLDEN / name
     if request.config.getoption("--update-golden"):
         shutil.rmtree(tree, ignore_errors=True)
         for path, data in files.items():
@@ -108,7 +140,11 @@ def test_golden_tree(tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest)
     assert set(there) == set(files)
     for path, data in files.items():
         got, want = (text.decode("utf-8", "backslashreplace") for text in (data, there[path]))
-        assert got == want, f"{path} differs: look at it, then pytest --update-golden"
+        assert got == want, f"{name}/{path} differs: look at it, then pytest --update-golden"
+
+
+def test_golden_trees_are_of_apps_that_are_generated() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(GOLDEN_APPS)
 
 
 @pytest.mark.usefixtures("fixed_reference")
@@ -127,7 +163,7 @@ def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: Tflm
 def test_a_dense_model(make: Make) -> None:
     made = make(dense())
     model = only(made)
-    assert calls(model) == [DENSE] and model.resolver.size == 1
+    assert calls(model) == [DENSE] and model.runtime.resolver.size == 1
     (x,), (y,) = model.inputs, model.outputs
     assert (x.c_type, x.tflite_type, x.shape, x.bytes, x.scale, x.zero_point) == (
         "int8_t", "kTfLiteInt8", (1, 4), 4, 0.5, -1,
@@ -186,7 +222,7 @@ def passing() -> bytes:
 
 def test_a_model_without_operators(make: Make) -> None:
     made = make(passing())
-    assert calls(only(made)) == [] and only(made).resolver.size == 1
+    assert calls(only(made)) == [] and only(made).runtime.resolver.size == 1
     assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
 
 
@@ -231,9 +267,9 @@ def variables(names: list[str]) -> bytes:
 
 def test_resource_variables_are_counted_by_name(make: Make) -> None:
     model = only(make(variables(["state", "other", "state"])))
-    assert model.resource_variables == 2
+    assert model.runtime.resource_variables == 2
     assert calls(model) == ["AddVarHandle()", "AddAssignVariable()", "AddReadVariable()"]
-    assert only(make(dense())).resource_variables == 0
+    assert only(make(dense())).runtime.resource_variables == 0
 
 
 @pytest.mark.parametrize("zero_point", [2**40, -(2**40)])
@@ -267,8 +303,8 @@ def test_a_plan_that_saves_is_compiled_in_and_checked(make: Make) -> None:
     made = make(wide())
     (item,) = made.prepared
     assert item.planned and item.head.head_bytes < item.head.greedy_bytes
-    assert only(made).data != item.model.data
-    compiled = parse_model(only(made).data)
+    assert only(made).runtime.data != item.model.data
+    compiled = parse_model(only(made).runtime.data)
     assert compiled.offline_plan is not None
     from tflm_zephyr.kernels.libraries import kernel_library
 
@@ -278,10 +314,10 @@ def test_a_plan_that_saves_is_compiled_in_and_checked(make: Make) -> None:
 
 
 def test_online_leaves_the_plan_out(make: Make) -> None:
-    planned = only(make(wide())).data
+    planned = only(make(wide())).runtime.data
     made = make(planned, plan="online")
     assert not made.prepared[0].planned
-    assert parse_model(only(made).data).offline_plan is None
+    assert parse_model(only(made).runtime.data).offline_plan is None
 
 
 def test_given_arena(make: Make) -> None:

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.records import begin, self_test, with_end
-from tests.unit.codegen.test_app_spec import app as app_spec
-from tests.unit.codegen.test_app_spec import model as model_spec
+from tests.helpers.app_specs import app as app_spec
+from tests.helpers.app_specs import model as model_spec
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen.app_spec import PreallocatedSpec, StaticPlan, render
+from tflm_zephyr.codegen.backends.interpreter_spec import PreallocatedSpec, StaticPlan
 from tflm_zephyr.codegen.recording_app import folder_of, recording_app, write_recording_app
+from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.errors import AppError
 
@@ -70,6 +70,6 @@ def test_zephyrs_library_has_the_sources_itself(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_recorded(tmp_path: Path, changes: dict[str, object]) -> None:
-    spec = app_spec(replace(model_spec(), **changes))  # type: ignore[arg-type]
+    spec = app_spec(model_spec(**changes))
     with pytest.raises(AppError, match="net: TFLM's allocator that records plans itself"):
         recording_app(spec, M3, tmp_path, tmp_path / "x")

@@ -12,8 +12,9 @@ from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.app_spec import AppSpec, render
 from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
 

@@ -13,8 +13,9 @@ from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tests.zephyr.models import dense_chain
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
-from tflm_zephyr.codegen.app_spec import AppSpec, render
 from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model.reader import parse_model
 
@@ -31,8 +32,8 @@ def spec(model: Path, planner: str, *, boards: tuple[str, ...] = M3, kernels: st
 @pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
 def test_every_buffer_has_a_place_that_nobody_else_has(kernels: str) -> None:
     model = spec(DIGITS, "static", kernels=kernels).models[0]
-    plan = model.static_plan
-    assert plan is not None and not model.planned
+    plan = model.runtime.static_plan
+    assert plan is not None and not model.runtime.planned
     assert plan.head_bytes == max(size + offset for size, offset in plan.slots)
     assert all(value % 16 == 0 for slot in plan.slots for value in slot)
     # The 10 tensors of the network's layers first, then the scratch of CMSIS-NN's convolutions.
@@ -49,15 +50,15 @@ def test_no_metadata_and_no_planner_in_the_app(tmp_path: Path) -> None:
     path = tmp_path / "dense.tflite"
     path.write_bytes(dense_chain([96, 64, 64, 128, 32]))
     stock, static = spec(path, "tflm"), spec(path, "static")
-    assert parse_model(stock.models[0].data).offline_plan is not None
-    assert parse_model(static.models[0].data).offline_plan is None
+    assert parse_model(stock.models[0].runtime.data).offline_plan is not None
+    assert parse_model(static.models[0].runtime.data).offline_plan is None
     files = render(static)
     source = files["src/models/dense.cpp"].decode()
     assert "Greedy" not in source and "GetDefaultTailUsage(true)" in source
     assert "src/static_planner.hpp" in files and "src/static_planner.hpp" not in render(stock)
     table = re.findall(r"^\t\{(\d+), (\d+)\},$", source, re.M)
-    assert static.models[0].static_plan is not None
-    assert [(int(size) * 16, int(at) * 16) for size, at in table] == [*static.models[0].static_plan.slots]
+    assert static.models[0].runtime.static_plan is not None
+    assert [(int(size) * 16, int(at) * 16) for size, at in table] == [*static.models[0].runtime.static_plan.slots]
     # Neither the planner (44 bytes) nor its 40-byte record of every buffer is in the arena.
     assert static.models[0].arena.bytes <= stock.models[0].arena.bytes - 44
 
@@ -70,7 +71,7 @@ def test_a_table_is_for_one_kind_of_kernels() -> None:
     with pytest.raises(AppError, match="one kernel library and one kind of core"):
         spec(DIGITS, "static", boards=(*M3, "qemu_riscv32"), kernels="auto")
     several = spec(DIGITS, "static", boards=(*M3, "nrf9160dk/nrf9160"))  # alike with reference kernels
-    assert several.models[0].static_plan is not None
+    assert several.models[0].runtime.static_plan is not None
 
 
 @pytest.mark.parametrize(

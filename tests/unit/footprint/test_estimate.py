@@ -9,19 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.app_specs import changed
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen.app_file import ModelConfig
-from tflm_zephyr.codegen.app_spec import (
-    AppSpec,
-    ArenaSpec,
+from tflm_zephyr.codegen.backends.interpreter_spec import (
     CallSpec,
-    GoldenSpec,
-    ModelSpec,
+    InterpreterSpec,
     PreallocatedSpec,
     ResolverSpec,
     StaticPlan,
-    TensorSpec,
 )
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec, ModelSpec, TensorSpec
 from tflm_zephyr.footprint import board_sizes
 from tflm_zephyr.footprint.board_sizes import BoardBase, dump_bases
 from tflm_zephyr.footprint.estimate import (
@@ -91,14 +89,11 @@ def model(ident: str = "net", *registrations: str, data: int = 1000, arena: int 
         name=ident,
         ident=ident,
         sha256="0" * 64,
-        data=bytes(data),
-        planned=False,
         inputs=(TENSOR,),
         outputs=(TENSOR,),
-        resolver=ResolverSpec(calls),
         arena=ArenaSpec(arena, "estimated", ""),
+        runtime=InterpreterSpec(bytes(data), False, ResolverSpec(calls), registrations),
         golden=(run,) * runs,
-        registrations=registrations,
     )
 
 
@@ -185,7 +180,7 @@ def test_words(data: int, fits: str) -> None:
     assert found.flash is not None and found.ram is not None
     if fits == CLOSE:
         data += 64 * 1024 - found.flash.used_bytes  # to the byte what there is
-        found = verdict(app(replace(net, data=bytes(data))), M3)
+        found = verdict(app(changed(net, data=bytes(data))), M3)
         assert found.flash is not None
         assert found.flash.used_bytes == found.flash.available_bytes and found.flash.over_bytes == 0
     assert found.fits == fits and (found.flash.over_bytes > 0) == (fits == NO)
@@ -366,7 +361,7 @@ MODEL_OTHERWISE: dict[str, object] = {
 # Names and remarks, what is counted by another field (sources by registrations), and what does not change sizes.
 NO_SIZE = {
     "name", "boards", "tflm_sources", "tflm_include_dirs", "west_modules", "model_data", "cmsis_nn_sources",
-    "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels",
+    "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels", "backend",
 }  # fmt: skip
 MODEL_NO_SIZE = {
     "name", "ident", "sha256", "planned", "golden_source", "resource_variables", "operators", "tensors",
@@ -382,10 +377,11 @@ def test_every_field_of_an_app_is_counted_or_known_to_have_no_size() -> None:
         other = verdict(app(net, **{name: value}) if name != "models" else app(net, net), M3)
         assert (other.flash, other.ram) != (plain.flash, plain.ram), name
     for name, value in MODEL_OTHERWISE.items():
-        other = verdict(app(replace(net, **{name: value})), M3)  # type: ignore[arg-type]
+        other = verdict(app(changed(net, **{name: value})), M3)
         assert (other.flash, other.ram) != (plain.flash, plain.ram), name
     assert {field.name for field in fields(AppSpec)} == OTHERWISE.keys() | NO_SIZE
-    assert {field.name for field in fields(ModelSpec)} == MODEL_OTHERWISE.keys() | MODEL_NO_SIZE
+    of_model = {field.name for kind in (ModelSpec, InterpreterSpec) for field in fields(kind)} - {"runtime"}
+    assert of_model == MODEL_OTHERWISE.keys() | MODEL_NO_SIZE
 
 
 @pytest.mark.usefixtures("made")
@@ -401,7 +397,7 @@ def test_a_static_plan_and_buffers_of_the_apps_own() -> None:
     net = model("net", "Register_CONV_2D")
     plain, static, own = (
         verdict(app(one), M3)
-        for one in (net, replace(net, static_plan=SLOTS), replace(net, preallocated=(replace(BUFFER, bytes=500),)))
+        for one in (net, changed(net, static_plan=SLOTS), changed(net, preallocated=(replace(BUFFER, bytes=500),)))
     )
     assert plain.flash is not None and static.flash is not None and own.flash is not None
     assert plain.ram is not None and own.ram is not None

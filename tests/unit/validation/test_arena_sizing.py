@@ -12,11 +12,12 @@ import pytest
 
 from tests.fakes.records import as_bytes, begin, self_test, with_end
 from tests.fakes.scripted_link import ScriptedLink
-from tests.unit.codegen.test_app_spec import app as app_spec
-from tests.unit.codegen.test_app_spec import model as model_spec
+from tests.helpers.app_specs import app as app_spec
+from tests.helpers.app_specs import model as model_spec
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
-from tflm_zephyr.codegen.app_spec import AppSpec, ArenaSpec, render
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import BoardError, DeviceError
 from tflm_zephyr.validation.arena_sizing import MeasuredSizes, emulator_for, measure_app, measuring_app, room_for
 

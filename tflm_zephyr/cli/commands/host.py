@@ -47,13 +47,13 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
 def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:
     dataset = load_dataset(path)
-    return (evaluate_host if dataset.has_classes else deviation_host)(spec.data, dataset)
+    return (evaluate_host if dataset.has_classes else deviation_host)(spec.runtime.data, dataset)
 
 
 def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:
-    model = parse_model(spec.data)
+    model = parse_model(spec.runtime.data)
     inputs = [run.inputs for run in spec.golden] or [tuple(bytes(t.bytes) for t in spec.inputs)]
-    done = run_many(spec.data, inputs)
+    done = run_many(spec.runtime.data, inputs)
     runs = []
     for k, outputs in enumerate(done.runs):
         tensors = [model.main.tensors[index] for index in model.main.outputs]

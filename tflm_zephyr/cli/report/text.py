@@ -16,7 +16,7 @@ from tflm_zephyr.validation import Accuracy, Deviation
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Build
-    from tflm_zephyr.codegen import FileChange, Generated, PreparedModel, StaticPlan
+    from tflm_zephyr.codegen import FileChange, Generated, PreparedModel
     from tflm_zephyr.device.console import RunResult, SelfTestRun
     from tflm_zephyr.host import TailSection
 
@@ -29,11 +29,11 @@ def generated(app: Path, made: Generated, change: FileChange, workflow: Path | N
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
         lines.append(
-            f"  {model.name}: {_size(len(model.data))}, {count(len(model.resolver.calls), 'operator')} "
-            f"({', '.join(call.short for call in model.resolver.calls)})"
+            f"  {model.name}: {_size(model.runtime.flash_bytes)}, {count(len(model.runtime.kernel_names), 'operator')} "
+            f"({', '.join(model.runtime.kernel_names)})"
         )
         lines.append(f"    arena {model.arena.bytes} bytes, {model.arena.source}: {model.arena.note}")
-        lines.append(f"    head {_head(item, model.static_plan)}")
+        lines.append(f"    head {_head(item, model.runtime.fixed_head_bytes)}")
         if model.golden:
             lines.append(f"    self-test: {count(len(model.golden), 'run')}, reference {model.golden_source}")
     lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
@@ -59,10 +59,12 @@ def _changes(change: FileChange) -> str:
     return ", ".join(done)
 
 
-def _head(item: PreparedModel, table: StaticPlan | None) -> str:
+def _head(item: PreparedModel, fixed_bytes: int | None) -> str:
     head = item.head
-    if table is not None or not item.planned:
-        return f"{table.head_bytes}, by a table in the app" if table else f"{head.head_bytes}, placed by TFLM itself"
+    if fixed_bytes is not None:
+        return f"{fixed_bytes}, by a table in the app"
+    if not item.planned:
+        return f"{head.head_bytes}, placed by TFLM itself"
     return f"{head.head_bytes}, planned offline (TFLM's own placing: {head.greedy_bytes})"
 
 
@@ -77,9 +79,8 @@ def app_json(made: Generated) -> dict[str, Any]:
             {
                 "name": model.ident,
                 "sha256": model.sha256,
-                "model_bytes": len(model.data),
-                "operators": [call.expression for call in model.resolver.calls],
-                "resolver_size": model.resolver.size,
+                "model_bytes": model.runtime.flash_bytes,
+                **model.runtime.report(),
                 "arena": asdict(model.arena),
                 "head": arena_json(item.plan),
                 "offline_plan": item.planned,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest arenas that a measuring app reports, and how each self-test of a proving app ended.
 
-The measuring app (templates/app/src/measure.cpp.j2) runs every self-test in a roomy arena, then prints once a model:
+The measuring app (templates/app/interpreter/src/measure.cpp.j2) runs every self-test in a roomy arena, then prints
+once a model:
 
     TFLM:measured model= result=ok arena= allocates= floor= head= tail= odd= tries=
     TFLM:measured model= result=no-room room=       it does not run in all the room there is

@@ -13,8 +13,8 @@ from tests.fakes.link.wire import PtyDevice
 from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import write_files
-from tflm_zephyr.codegen.app_spec import render
 from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport import serial_port
 from tflm_zephyr.device.transport.ports import SEGGER_VID, SerialPort

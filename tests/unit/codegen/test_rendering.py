@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rendering: bytes of the generated tree, names out of models made safe, C++ that compiles and reports."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import struct
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
+from tests.helpers.model_builder import chain
+from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, ResolverSpec
+from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
+from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec
+from tflm_zephyr.device.console.records import RecordReader
+from tflm_zephyr.device.console.result import RunResult
+from tflm_zephyr.errors import AppError
+
+HOSTILE = {
+    "newline": "a\nint main() { return 1; } //",
+    "comment end": "a */ #error */",
+    "comment start": "/* a /*",
+    "backslash": "continued \\",
+    "backslash before newline": "x \\\n#error",
+    "quotes": "say \"no\" and 'never'",
+    "trigraph": "what???/",
+    "trigraphs": "????/??/\n??/",
+    "jinja": "{{ 1/0 }}{% raw %}",
+    "unicode": "größe/模型/\U0001f600\u2028\u2029",
+    "carriage return": "a\r#error\r",
+    "nul and delete": "a\0b\x7f\x1b[31m",
+    "long": "x" * 10_000,
+    "cmake": "${ENV}; $ENV{HOME} @PWD@ )",
+    "yaml": "a: b # c\n- d",
+    "empty": "",
+}
+
+
+# -- names and literals --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("Kws ref-model", "kws_ref_model"),
+        ("digits", "digits"),
+        ("2nd try.v2", "m_2nd_try_v2"),
+        ("int", "int_model"),
+        ("thread_local", "thread_local_model"),
+        ("tflite", "tflite_model"),
+        ("errno", "errno_model"),
+        ("tensor", "tensor_model"),
+        ("size_t", "size_t_model"),
+        ("--", "model"),
+        ("", "model"),
+        ("模型", "model"),
+        ("größe", "gr_e"),
+        ("a\nb", "a_b"),
+        ("__x__", "x"),
+        ("x" * 300, "x" * 40),
+    ],
+)
+def test_identifier(name: str, want: str) -> None:
+    assert identifier(name) == want
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_comment_stays_one_harmless_line(text: str) -> None:
+    got = comment(text)
+    assert got.isascii() and (got.isprintable() or not got)
+    assert "*/" not in got and "\\" not in got and "??" not in got
+    assert len(got) <= 210
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_yaml_string_reads_back(text: str) -> None:
+    assert yaml.safe_load(f"key: {yaml_string(text)}") == {"key": text}
+
+
+def test_c_array_reads_back() -> None:
+    data = bytes(range(256)) * 2 + b"\xff"
+    text = c_array(data)
+    assert bytes(int(item, 16) for item in re.findall(r"0x[0-9a-f]{2}", text)) == data
+    assert max(map(len, text.splitlines())) < 90
+    assert c_array(b"").strip() == "0,"
+
+
+@pytest.mark.parametrize("value", [0.5, 1.0, 0.1, 1e-45, 1.17549435e-38, 3.40282347e38, 1e20, 7.0, 123456789.0])
+def test_c_float_is_a_literal_of_the_same_float(value: float) -> None:
+    text = c_float(value)
+    assert re.fullmatch(r"[0-9.]+(e[+-]?\d+)?f", text) and re.search(r"[.e]", text)
+    assert struct.pack("f", float(text.removesuffix("f"))) == struct.pack("f", value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_c_float_refuses(value: float) -> None:
+    with pytest.raises(AppError, match="not finite"):
+        c_float(value)
+
+
+@needs_gxx
+def test_c_string_reads_back(tmp_path: Path) -> None:
+    texts = [*HOSTILE.values(), "\\7", "1\\2", "??=", "é1"]
+    lines = "".join(f"    {c_string(text)}, \n" for text in texts)
+    sizes = ", ".join(str(len(text.encode())) for text in texts)
+    (tmp_path / "strings.cpp").write_text(
+        f"#include <cstdio>\nconst char *const texts[] = {{\n{lines}}};\nconst unsigned sizes[] = {{{sizes}}};\n"
+        "int main() { unsigned i = 0; for (const char *t : texts) { fwrite(t, 1, sizes[i++], stdout); } }\n"
+    )
+    subprocess.run([str(GXX), "-std=c++11", "strings.cpp", "-o", "strings"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "strings"], capture_output=True, check=True)
+    assert done.stdout == "".join(texts).encode()
+
+
+def test_cmake_path() -> None:
+    assert cmake_path("../src/my_op.cc") == "../src/my_op.cc"
+    assert cmake_path("../my ops/o(p)#.cc") == '"../my ops/o(p)#.cc"'
+    for bad in ("a;b", "a$b", 'a"b', "a\\b", "a\nb"):
+        with pytest.raises(AppError, match="CMake"):
+            cmake_path(bad)
+
+
+# -- the tree ------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_spec_gives_the_same_bytes_in_order() -> None:
+    files = render(app())
+    assert list(files) == sorted(files)
+    assert files == render(app())
+
+
+def test_no_machine_path_no_date_no_tab_trouble() -> None:
+    for path, data in render(app(model("a"), model("b"))).items():
+        if path.endswith(".tflite"):
+            continue
+        text = data.decode("utf-8")
+        assert str(ROOT) not in text and "/tmp" not in text and "/home" not in text, path
+        assert text.endswith("\n") and "\r" not in text, path
+        assert not re.search(r"[ \t]+$", text, re.M), f"{path}: trailing blanks"
+        assert "\n\n\n" not in text, f"{path}: too many blank lines"
+
+
+def test_every_generated_file_says_where_it_is_from() -> None:
+    for path, data in render(app()).items():
+        assert path.startswith("boards/") or path.endswith(".tflite") or "tflm-zephyr" in data.decode(), path
+
+
+def test_yaml_files_parse_whatever_names_hold() -> None:
+    for text in HOSTILE.values():
+        spec = app(model(name=text, golden_source=text), name="on")
+        files = render(spec)
+        assert yaml.safe_load(files["sample.yaml"])["sample"]["name"] == "on"
+        assert text in yaml.safe_load(files["sample.yaml"])["sample"]["description"]
+        west = yaml.safe_load(files["west.yml"])["manifest"]
+        assert west["projects"][0]["revision"] == "v4.1.0"
+        assert west["projects"][0]["import"]["name-allowlist"] == ["cmsis", "tflite-micro"]
+        assert west["group-filter"] == ["+optional"]
+
+
+def test_sample_yaml_tells_runs_from_builds() -> None:
+    tests = yaml.safe_load(render(app(model("a"), model("b", golden=(), golden_source="")))["sample.yaml"])["tests"]
+    run = tests["sample.tflm.app"]
+    assert run["platform_allow"] == ["mps2/an385"]
+    assert run["harness"] == "console"
+    assert run["harness_config"]["regex"] == [
+        "TFLM:begin .*model=a ",
+        "TFLM:end status=pass ",
+        "TFLM:begin .*model=b ",
+        "TFLM:end status=none ",
+    ]
+    assert tests["sample.tflm.app.build"] == {"build_only": True, "platform_allow": ["nrf9160dk/nrf9160/ns"]}
+
+
+def test_sample_yaml_of_boards_that_only_build() -> None:
+    tests = yaml.safe_load(render(app(boards=(load_board("some_board/soc"),)))["sample.yaml"])["tests"]
+    assert tests == {"sample.tflm.app.build": {"build_only": True, "platform_allow": ["some_board/soc"]}}
+
+
+def test_resolver_has_exactly_the_calls() -> None:
+    text = render(app())["src/models/net.cpp"].decode()
+    assert "tflite::MicroMutableOpResolver<2>" in text
+    calls = re.findall(r"TF_LITE_ENSURE_STATUS\(resolver\.(.*)\);", text)
+    assert calls == ["AddFullyConnected()", 'AddCustom("My", tflite::Register_MY())']
+
+
+def test_resolver_of_no_operators() -> None:
+    text = render(app(model(resolver=ResolverSpec(()))))["src/models/net.cpp"].decode()
+    assert "tflite::MicroMutableOpResolver<1>" in text  # TFLM's arrays of N cannot be empty
+    assert "ENSURE_STATUS" not in text
+
+
+def test_models_of_one_app_each_have_their_own_resolver() -> None:
+    one, two = model("one"), model("two", resolver=ResolverSpec((CallSpec("AddRelu()"),)))
+    files = render(app(one, two))
+    assert b"MicroMutableOpResolver<2>" in files["src/models/one.cpp"]
+    assert b"MicroMutableOpResolver<1>" in files["src/models/two.cpp"]
+    main = files["src/main.cpp"].decode()
+    for ident in ("one", "two"):
+        assert f'#include "models/{ident}.hpp"' in main
+        assert f"models::{ident}::Init," in main
+        assert f"src/models/{ident}.cpp" in files["CMakeLists.txt"].decode()
+        assert f"config TFLM_APP_{ident.upper()}_ARENA_SIZE" in files["Kconfig"].decode()
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    with pytest.raises(AppError, match="same name"):
+        render(app(model("a"), model("a")))
+
+
+@pytest.mark.parametrize("suffix", ["data", "golden"])
+def test_two_models_that_make_one_file_are_refused(suffix: str) -> None:
+    with pytest.raises(AppError, match=rf"both make src/models/a_{suffix}\."):
+        render(app(model("a"), model(f"a_{suffix}")))
+
+
+def test_model_is_aligned_and_arena_says_where_its_size_is_from() -> None:
+    spec = app(model(arena=ArenaSpec(2048, "measured", "smallest that ran")))
+    files = render(spec)
+    assert "\t.balign 16\n" in files["src/models/net_data.S"].decode()
+    assert files["src/models/net.tflite"] == spec.models[0].runtime.data
+    assert (
+        "// Measured: smallest that ran\nconstexpr size_t kGeneratedArenaSize = 2048;"
+        in files["src/models/net.cpp"].decode()
+    )
+    files = render(replace(spec, model_data="array"))
+    assert "alignas(16) const uint8_t tflm_model_net[40]" in files["src/models/net_data.cpp"].decode()
+    assert "src/models/net_data.cpp" in files["CMakeLists.txt"].decode()
+    assert not {"src/models/net_data.S", "src/models/net.tflite"} & set(files)
+
+
+def test_new_weights_touch_nothing_that_includes_tflm() -> None:
+    old, new = (render(app(model(data=data, sha256=sha * 32))) for data, sha in ((b"a" * 40, "ab"), (b"b" * 40, "cd")))
+    changed = {path for path in old if old[path] != new[path]}
+    assert changed == {"src/models/net.tflite", "src/models/net_golden.cpp"}
+
+
+def test_resource_variables_get_their_room() -> None:
+    text = render(app(model(resource_variables=3)))["src/models/net.cpp"].decode()
+    assert "MicroResourceVariables::Create(allocator, 3)" in text
+    assert "allocator, variables, nullptr" in text
+    assert "MicroResourceVariables" not in render(app())["src/models/net.cpp"].decode()
+
+
+def test_board_files_go_into_boards() -> None:
+    board = replace(load_board("mps2/an385"), files={"mps2_an385.conf": "CONFIG_X=y\n"})
+    assert render(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
+
+
+def test_what_zephyr_does_not_say_of_a_core_is_selected_for_its_board_alone() -> None:
+    assert "if BOARD_" not in render(app())["Kconfig"].decode()
+    kconfig = render(app(boards=(load_board("mps2/an385"), load_board("mps2/an521/cpu0"))))["Kconfig"].decode()
+    block = kconfig.split("if BOARD_MPS2_AN521_CPU0\n")[1].split("\nendif\n")[0]
+    assert "select ARMV8_M_DSP\n" in block and "select CPU_HAS_FPU\n" in block
+    assert 'default "-global sse-200.CPU0_DSP=on -global sse-200.CPU0_FPU=on"' in block
+    assert kconfig.count("\nif BOARD_") == 1
+
+
+def test_the_fpu_is_on_where_there_is_one() -> None:
+    """An option is defined under its own condition: otherwise Kconfig would offer it everywhere."""
+    kconfig = render(app())["Kconfig"].decode()
+    assert "config FPU\n\tbool\n\tdepends on CPU_HAS_FPU\n\tdefault y\n" in kconfig
+
+
+def test_zephyrs_own_library_is_taken_for_module() -> None:
+    files = render(app(tflm="module", kernels=("cmsis_nn",)))
+    conf = files["prj.conf"].decode()
+    assert "CONFIG_TENSORFLOW_LITE_MICRO=y\nCONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in conf
+    assert "add_library(tflm" not in files["cmake/tflm.cmake"].decode()
+    assert "DebugLog(" not in files["src/port.cpp"].decode()
+
+
+def test_no_option_is_set_twice_in_prj_conf() -> None:
+    names = re.findall(r"^(CONFIG_\w+)=", render(app())["prj.conf"].decode(), re.M)
+    assert len(names) == len(set(names))
+
+
+# -- the generated C++ ---------------------------------------------------------------------------------------------
+
+
+@needs_gxx
+@pytest.mark.parametrize("standard", ["c++17", "gnu++17"])
+def test_hostile_names_compile(tmp_path: Path, standard: str) -> None:
+    """All of them at once, as tensor names, model names and sources of golden bytes."""
+    texts = list(HOSTILE.values())
+    tensors = tuple(tensor(text) for text in texts)
+    models = tuple(
+        model(f"m{i}", name=text, golden_source=text, inputs=tensors, outputs=tensors[::-1], golden=())
+        for i, text in enumerate(texts)
+    )
+    files = render(app(*models, model_data="array"))
+    folder = write(files, tmp_path)
+    (folder / "all.cpp").write_text(
+        "".join(f'#include "models/{m.ident}.hpp"\n#include "models/{m.ident}_data.cpp"\n' for m in models)
+    )
+    compile_cxx(folder, f"-std={standard}", "-trigraphs", "-fsyntax-only", "all.cpp")
+
+
+@needs_gxx
+@pytest.mark.parametrize(
+    "name",
+    ["sin", "time", "index", "log", "signal", "errno", "linux", "size_t", "tensor", "self_test", "main", "k", "std"],
+)
+def test_models_may_be_called_what_the_c_library_calls_its_own(tmp_path: Path, name: str) -> None:
+    spec = app(model(identifier(name)))
+    folder = write(render(spec), tmp_path)
+    everything = "".join(f"#include <{h}>\n" for h in ("cmath", "ctime", "cstring", "strings.h", "csignal", "cerrno"))
+    body = "".join(f'#include "{path}"\n' for path in own_sources(spec))
+    (folder / "all.cpp").write_text(everything + body)
+    compile_cxx(folder, "-std=gnu++17", *DEFINES, "-fsyntax-only", "all.cpp")
+
+
+@needs_gxx
+def test_odd_shapes_compile(tmp_path: Path) -> None:
+    """A scalar, an empty tensor, no inputs, no scale, several runs, no golden run."""
+    scalar = tensor("s", 1, shape=(), scale=None)
+    empty = tensor("e", 0)
+    spec = app(
+        model("a", inputs=(), outputs=(scalar,), golden=(GoldenSpec((), (b"\1",)), GoldenSpec((), (b"\2",)))),
+        model("b", inputs=(empty,), outputs=(empty,), golden=(GoldenSpec((b"",), (b"",)),)),
+        model("c", golden=(), golden_source=""),
+    )
+    folder = write(render(spec), tmp_path)
+    for source in own_sources(spec):
+        compile_cxx(folder, "-std=c++17", *DEFINES, "-fsyntax-only", source)
+
+
+FAKE_MODEL = """
+#include "models/net.hpp"
+namespace models::net {
+static int8_t in[4], out[70];
+Status Init() { return INIT; }
+Status Invoke() { for (int i = 0; i < 70; ++i) { out[i] = static_cast<int8_t>(i + OFFSET); } return Status::kOk; }
+Status Reset() { return Status::kOk; }
+Bytes InputBytes(size_t) { return {reinterpret_cast<uint8_t *>(in), 4}; }
+Bytes OutputBytes(size_t) { return {reinterpret_cast<uint8_t *>(out), 70}; }
+ArenaUse Arena() { return {1024, 500, 300}; }
+}
+"""
+
+
+def run_self_test(tmp_path: Path, *, init: str = "Status::kOk", offset: int = 0, golden: bool = True) -> list[str]:
+    spec = app() if golden else app(model(golden=(), golden_source=""))
+    folder = write(render(spec), tmp_path)
+    (folder / "fake.cpp").write_text(FAKE_MODEL)
+    sources = [*own_sources(spec), "fake.cpp"]
+    compile_cxx(folder, "-std=c++17", *DEFINES, f"-DINIT={init}", f"-DOFFSET={offset}", *sources, "-o", "self_test")
+    done = subprocess.run([folder / "self_test"], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.splitlines()
+
+
+def parse_lines(lines: list[str]) -> list[RunResult]:
+    reader = RecordReader("qemu")
+    return [result for line in lines if (result := reader.feed(line)) is not None]
+
+
+@needs_gxx
+def test_the_self_tests_lines_are_what_the_reader_takes(tmp_path: Path) -> None:
+    lines = run_self_test(tmp_path)
+    (result,) = parse_lines(lines)
+    assert (result.status, result.app, result.model, result.board) == ("pass", "app", "net", "mps2/an385")
+    assert result.sha256 == "ab" * 8
+    assert result.arena is not None
+    assert (result.arena.size_bytes, result.arena.head_bytes, result.arena.tail_bytes) == (1024, 500, 300)
+    (run,) = result.runs
+    assert run.outputs[0].data == bytes(range(70))
+    assert run.ticks == 1000 and run.hz == 25000000
+    assert lines[-1] == "net: self-test passed"
+    regexes = yaml.safe_load(render(app())["sample.yaml"])["tests"]["sample.tflm.app"]["harness_config"]["regex"]
+    assert all(any(re.search(regex, line) for line in lines) for regex in regexes)  # what twister waits for
+
+
+@needs_gxx
+def test_people_read_dequantised_values(tmp_path: Path) -> None:
+    """The app's own formatting, against Python's, to a unit of the last of its four decimals."""
+    rng = random.Random(7)
+    cases = [(rng.randrange(-128, 128), 10 ** rng.uniform(-6, 3), rng.randrange(-128, 128)) for _ in range(300)]
+    cases += [(rng.randrange(-(2**31), 2**31), 10 ** rng.uniform(-9, 0), 0) for _ in range(100)]
+    cases += [(1, 10 ** rng.uniform(-8, 9) * rng.choice((1, -1)), 0) for _ in range(100)]  # float outputs
+    cases += [(0, 1.0, 0), (1, 0.0, 0), (1, 1.0, 1), (1, 1e-45, 0), (127, 0.99999, 0), (-128, 1.0, 127), (7, 1e30, 0)]
+    folder = write(render(app()), tmp_path)
+    calls = "".join(f'SayQuantized({q}, {c_float(s)}, {z}); Say("\\n");\n' for q, s, z in cases)
+    (folder / "say.cpp").write_text(f'#include "report.hpp"\nint main() {{ using namespace tflm_app;\n{calls} }}\n')
+    compile_cxx(folder, "-std=c++17", *DEFINES, "src/report.cpp", "say.cpp", "-o", "say")
+    said = subprocess.run([folder / "say"], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+    assert said.pop() == "4294967295.9999"
+    for (q, scale, zero), text in zip(cases, said, strict=False):
+        exact = (q - zero) * struct.unpack("f", struct.pack("f", scale))[0]
+        assert re.fullmatch(r"-?\d+\.\d{4}", text), text
+        assert abs(float(text) - exact) <= 0.000051, (q, scale, zero, text)
+
+
+@needs_gxx
+def test_the_self_test_tells_a_wrong_output(tmp_path: Path) -> None:
+    lines = run_self_test(tmp_path, offset=1)
+    (result,) = parse_lines(lines)
+    (check,) = result.runs[0].checks
+    assert (result.status, check.result, check.first, check.got, check.want) == ("fail", "fail", 0, 1, 0)
+    assert lines[-1] == "net: self-test FAILED"
+
+
+@needs_gxx
+def test_the_self_test_without_a_reference(tmp_path: Path) -> None:
+    lines = run_self_test(tmp_path, golden=False)
+    (result,) = parse_lines(lines)
+    assert result.status == "none" and result.runs[0].outputs[0].data == bytes(range(70))
+    assert lines[-1] == "net: self-test has no reference"
+
+
+# -- the workflow --------------------------------------------------------------------------------------------------
+
+
+def workflow(spec: AppSpec, folder: str = "apps/net") -> dict[str, object]:
+    parsed = yaml.safe_load(render_workflow(spec, folder))
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+def test_workflow_builds_every_board_and_runs_what_can_run() -> None:
+    spec = app(boards=tuple(map(load_board, ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"))), name="null")
+    parsed = workflow(spec)
+    assert parsed["name"] == "null"
+    job = parsed["jobs"]["app"]  # type: ignore[index]
+    assert job["env"]["APP"] == "${{ github.workspace }}/repository/apps/net"
+    runs = "\n".join(step.get("run", "") for step in job["steps"])
+    for name in ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"):
+        assert f"west build -p -b {name} " in runs
+    assert "west twister" in runs and "-p mps2/an385" in runs
+    assert "-M mps2-an386" in runs
+
+
+@pytest.mark.parametrize("folder", ["apps/net", "my apps/ne: t # 'x'", "größe", 'a"b'])
+def test_workflow_takes_any_folder(folder: str) -> None:
+    job = workflow(app(), folder)["jobs"]["app"]  # type: ignore[index]
+    assert job["env"]["APP"].endswith(f"/repository/{folder}")
+
+
+@pytest.mark.parametrize(
+    ("ends", "good"),
+    [
+        (["pass", "pass"], True),
+        (["pass", "none"], True),
+        (["pass", "fail"], False),
+        (["fail", "pass"], False),
+        (["pass"], False),
+    ],
+)
+def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: list[str], good: bool) -> None:
+    """The shell of the step for a board that twister cannot run, with a QEMU that hangs after its output."""
+    spec = app(model("a"), model("b"), boards=(load_board("mps2/an386"),))
+    steps = workflow(spec)["jobs"]["app"]["steps"]  # type: ignore[index]
+    (script,) = [step["run"] for step in steps if "-M mps2-an386" in step.get("run", "")]
+    qemu = tmp_path / "bin" / "qemu-system-arm"
+    qemu.parent.mkdir()
+    lines = "".join(f"TFLM:begin\\nTFLM:end status={status} records=9\\n" for status in ends)
+    hang = "sleep 30" if len(ends) == 2 else ""
+    qemu.write_text(f"#!/bin/sh\nprintf '{lines}'\nexec {hang or 'true'}\n")
+    qemu.chmod(0o755)
+    env = {**os.environ, "PATH": f"{qemu.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=env, timeout=25, check=False, capture_output=True
+    )
+    assert (done.returncode == 0) is good, done
+
+
+def test_golden_data_of_the_json_and_the_array_agree() -> None:
+    """What is compiled in is what the model file holds."""
+    data = chain()
+    text = render(app(model(data=data), model_data="array"))["src/models/net_data.cpp"].decode()
+    assert bytes(int(item, 16) for item in re.findall(r"0x([0-9a-f]{2}),", text)) == data
+    assert f"tflm_model_net[{len(data)}]" in text

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PreparedModel -> InterpreterSpec: the op resolver's calls, the registrations behind them, buffers and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tflm_zephyr.boards import CMSIS_NN
+from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.codegen.backends.backend import BuildSetup
+from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec
+from tflm_zephyr.codegen.escape import c_string
+from tflm_zephyr.codegen.preallocated_buffers import buffer_specs
+from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.spec import ArenaSpec
+from tflm_zephyr.codegen.static_plan import with_static_plan
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.kernels import typed_registration, uses_of
+from tflm_zephyr.tflm import op_resolver
+
+Call = op_resolver.ResolverCall | op_resolver.CustomOperator
+
+
+def interpreter_model(item: PreparedModel, setup: BuildSetup) -> tuple[InterpreterSpec, ArenaSpec]:
+    """The model in the MicroInterpreter, and its arena. Raises AppError."""
+    typed = _typed(item, setup)
+    runtime = InterpreterSpec(
+        data=item.data,
+        planned=item.planned,
+        resolver=ResolverSpec(tuple(CallSpec(_expression(call, typed)) for call in item.resolver.calls)),
+        registrations=tuple(sorted(_registration(call, typed) for call in item.resolver.calls)),
+        resource_variables=item.head.graph.resource_variables,
+        custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
+        preallocated=buffer_specs(item.model, item.config),
+    )
+    if setup.app.planner == "static":
+        _check_static(item.config)
+        return with_static_plan(runtime, item)
+    return runtime, _arena(item)
+
+
+def registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:
+    """TFLM's functions behind the op resolvers' calls, untyped and sorted, which its source tables are keyed by."""
+    calls = [call for item in prepared for call in item.resolver.calls]
+    return tuple(sorted({call.register for call in calls if isinstance(call, op_resolver.ResolverCall)}))
+
+
+def _arena(item: PreparedModel) -> ArenaSpec:
+    size = item.plan.size
+    libraries = {one.library.name for one in item.arenas}
+    which = f" ({item.arenas[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
+    return ArenaSpec(size.bytes, size.source, f"{size.note}{which}", unknown=size.unknown)
+
+
+def _check_static(config: ModelConfig) -> None:
+    """AppError where the app file asks for a static plan and for a plan of TFLM's planner."""
+    what = ""
+    if config.plan_file is not None:
+        what = "planner: static makes a table of its own, plan_file is for TFLM's planner"
+    elif config.plan != "packed":
+        what = "plan: online leaves to TFLM's planner what planner: static does without"
+    if what:
+        raise AppError(what, where=config.label, hint="Drop one of them")
+
+
+def _typed(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:
+    """The registration for just the types that the model has, by operator; CMSIS-NN's kernels have such ones."""
+    if CMSIS_NN not in setup.kernels or setup.app.tflm != "selected":
+        return {}
+    found = {
+        key: typed_registration(key, uses, setup.tflm.typed, asserts=setup.app.debug, revision=setup.tflm.revision)
+        for key, uses in uses_of(item.model).items()
+    }
+    return {key: name for key, name in found.items() if name}
+
+
+def _registration(call: Call, typed: Mapping[str, str]) -> str:
+    """The function's name; for a custom operator of the user's one that no table has."""
+    if isinstance(call, op_resolver.CustomOperator):
+        return f"{call.register}()"
+    return ("" if call.custom else typed.get(call.key, "")) or call.register
+
+
+def _expression(call: Call, typed: Mapping[str, str]) -> str:
+    if isinstance(call, op_resolver.CustomOperator):
+        return f"AddCustom({c_string(call.name)}, {call.register}())"
+    register = "" if call.custom else typed.get(call.key, "")
+    return f"{call.method}({f'tflite::{register}()' if register else ''})"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One model of an app: prepared, given its golden runs, and built by the app's backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tflm_zephyr.arena import SLACK_BYTES
+from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
+from tflm_zephyr.codegen.golden import GoldenRuns, dump_golden, golden_runs, path_of
+from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.spec import ModelSpec
+from tflm_zephyr.codegen.tensor_interface import tensor_spec
+from tflm_zephyr.model import Model
+
+_NO_RUNS = GoldenRuns((), "", "", {})
+
+
+@dataclass(frozen=True)
+class BuiltModel:
+    """A model of an app, how it was prepared, remarks for the user, and the files of its golden runs by path."""
+
+    spec: ModelSpec
+    prepared: PreparedModel
+    notes: tuple[str, ...] = ()
+    golden_files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GoldenRequest:
+    """Where golden runs come from: `app` is the app's folder; see `generate` for the rest."""
+
+    app: Path
+    keep: bool = False
+    wanted: bool = True
+
+
+def built_model(
+    config: ModelConfig, model: Model, setup: BuildSetup, backend: Backend, golden: GoldenRequest
+) -> BuiltModel:
+    """`model`, which `config` names, as a part of the app. Raises ModelError, PlanError or AppError."""
+    item = backend.prepare(config, model, setup)
+    runs = golden_runs(item.model, config, golden.app, keep=golden.keep) if golden.wanted else _NO_RUNS
+    runtime, arena = backend.build(item, setup)
+    main = item.model.main
+    spec = ModelSpec(
+        name=config.label,
+        ident=identifier(config.label),
+        sha256=item.model.sha256,
+        inputs=tuple(tensor_spec(main.tensors[i]) for i in main.inputs),
+        outputs=tuple(tensor_spec(main.tensors[i]) for i in main.outputs),
+        arena=arena,
+        runtime=runtime,
+        golden=runs.runs,
+        golden_source=runs.source,
+        operators=sum(len(subgraph.operators) for subgraph in item.model.subgraphs),
+        tensors=len(main.tensors),
+    )
+    files = {path_of(spec.ident): dump_golden(runs, item.model.sha256)} if runs.runs else {}
+    return BuiltModel(spec, item, tuple(_notes(item, runs, golden)), files)
+
+
+def _notes(item: PreparedModel, runs: GoldenRuns, golden: GoldenRequest) -> Iterator[str]:
+    label, given = item.config.label, item.config.arena
+    yield from (f"{label}: {remark}" for remark in runs.notes)
+    need = item.plan.largest.size.bytes
+    if given is not None and given < need - SLACK_BYTES:
+        yield f"{label}: {given} bytes are too few; the estimate is {need}"
+    if runs.warning:
+        yield f"warning: {label}: {runs.warning}"
+    if golden.wanted and not runs.runs:
+        yield f"{label}: the self-test carries no reference"
