@@ -2,8 +2,8 @@
 """Heads and arenas of every model: python benchmarks/arena.py [--kernels reference] [--models NAME ...]
 
 Head, in bytes, of the model's plan: linear (every buffer its own place), greedy (TFLM's own placing when the app
-starts), packed (all buffers placed freely), in-place (the app's plan, with in-place operators), bound (what no plan goes below);
-then the tail.
+starts), packed (all buffers placed freely), in-place (the app's plan, with in-place operators), bound
+(what no plan goes below); then the tail.
 
 Arena: predicted, measured by `tflm-zephyr size` (the smallest that allocates and runs with equal outputs, proven by a
 build with that size and one with 16 bytes less), and stock: the smallest with which TFLM's own interpreter and planner
