@@ -60,7 +60,7 @@ class Costs:
         return alive, costs
 
     def saved(self, operator: int, dying: Collection[int]) -> int:
-        """What its outputs can share with inputs that die with it."""
+        """Bytes that its outputs can share with inputs that die with it."""
         pairs = [pair for pair in self.pairs[operator] if pair[0] in dying]
         return most_saved(pairs, self.bytes) if pairs else 0
 

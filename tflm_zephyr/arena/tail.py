@@ -47,7 +47,7 @@ class TailEstimate:
 
     @property
     def tail_bytes(self) -> int:
-        """What TFLM reports as the arena's tail, as arena_used_bytes() counts it."""
+        """The tail that TFLM reports, as arena_used_bytes() counts it."""
         return sum(size for _, size in self.sections)
 
     def arena_bytes(self, head_bytes: int) -> int:
@@ -88,7 +88,7 @@ class _Arena:
         self.tail = align_up(self.tail + size, alignment)
 
     def close(self, section: str) -> None:
-        """What was taken since the last call belongs to `section`."""
+        """Add the bytes taken since the last call to `section`."""
         self.sections.append((section, self.tail - self._begun))
         self._begun = self.tail
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would make an app fit a board that it does not fit, each with its bytes. Pure.
+"""Remedies that make an app fit a board that it does not fit, each with its bytes. Pure.
 
 A remedy is another app config or another board, and its bytes are the difference of two verdicts: nothing is
 estimated a second way. Where no single one is enough, the fewest together that are.
@@ -51,7 +51,7 @@ class Remedy:
 
     @property
     def option(self) -> str:
-        """What to type for all of them."""
+        """The options for all of them."""
         return " ".join(change.option for change in self.changes)
 
 
@@ -147,7 +147,7 @@ def _gained(remedy: Remedy, memory: str) -> int:
 
 
 def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[Board]) -> list[ConfigChange]:
-    """What can be done otherwise about this app on this board."""
+    """Changes that are possible for this app on this board."""
     found = [_other_board(other) for other in known if _same_chip(other, board)]
     if verdict.library == CMSIS_NN:
         found.append(_otherwise("reference kernels instead of CMSIS-NN's", "--kernels reference", kernels=REFERENCE))

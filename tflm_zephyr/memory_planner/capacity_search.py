@@ -110,7 +110,7 @@ class _Part(NamedTuple):
 
 
 class _Agenda(NamedTuple):
-    """What is left to search: a part, the decision (its index) that made it, and the rest."""
+    """The search that is left: a part, the decision (its index) that made it, and the rest."""
 
     part: _Part
     parent: int
@@ -282,7 +282,7 @@ class _Search:
         return narrowest
 
     def _narrowest_in(self, part: _Part, section: int, end: int, caution: float) -> int:
-        """Of the valleys that start from `section` to `end`; -1 when there are none.
+        """The narrowest of the valleys that start from `section` to `end`; -1 when there are none.
 
         It has the least possibilities x (1 + caution x its share of slack) x (1 + _AWAY x its distance).
         """

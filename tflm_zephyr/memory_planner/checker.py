@@ -11,7 +11,7 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.memory_planner.problem import Buffer, Plan
 
 WhyUnsafe = Callable[[int, int, int], "str | None"]
-"""Of an input's and an output's index, and how far the output starts below the input: what speaks against it."""
+"""The reason against an in-place pair, None for none: (input's index, output's index, input offset - output offset)."""
 _Entry = tuple[int, int, int]  # first byte, end, index
 
 
@@ -76,7 +76,7 @@ def _sweep(buffers: tuple[Buffer, ...], spans: list[tuple[int, int]], where: str
 
 
 def _overlapping(alive: list[_Entry], entry: _Entry) -> list[_Entry]:
-    """Those of `alive`, which do not overlap each other, that share bytes with `entry`."""
+    """The entries of `alive`, which do not overlap each other, that share bytes with `entry`."""
     at = bisect_left(alive, entry)
     found = alive[at - 1 : at] if at and alive[at - 1][1] > entry[0] else []
     while at < len(alive) and alive[at][0] < entry[1]:

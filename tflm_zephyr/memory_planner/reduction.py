@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is hard in a packing problem: without buffers that find a place in any case, and in pieces.
+"""The hard part of a packing problem: without buffers that find a place in any case, and in pieces.
 
 A buffer of size s cannot start at the s - 1 + t offsets that each buffer of size t that it meets takes away from
 it. Where all of them together leave some of the offsets within the capacity, it can be placed after them, wherever
@@ -94,7 +94,7 @@ def _divided(all_pieces: Pieces, capacity: int) -> tuple[list[int], list[int]]:
 
 
 def _groups(all_pieces: Pieces, buffers: list[int]) -> list[list[int]]:
-    """Those of `buffers` that lifespans join, small groups first."""
+    """Groups of `buffers` that lifespans join, small groups first."""
     groups: list[list[int]] = []
     end = 0
     for buffer in sorted(buffers, key=lambda i: (all_pieces.lower[i], i)):

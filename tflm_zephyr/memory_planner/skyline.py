@@ -149,7 +149,7 @@ class Skyline:
                 section, self.floors[section], self.slacks[section], self.sorted[section] = change
 
     def digest(self, buffers: Iterable[int]) -> bytes:
-        """What a part's search depends on: its unplaced buffers and their lowest offsets, as a short digest."""
+        """The state a part's search depends on: unplaced buffers and their lowest offsets, in a short digest."""
         keys, unplaced = self.keys, self.unplaced
         state = [(buffer, keys[buffer]) for buffer in buffers if unplaced >> buffer & 1]
         return hashlib.blake2b(repr(state).encode(), digest_size=16).digest()

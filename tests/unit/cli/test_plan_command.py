@@ -139,7 +139,7 @@ def test_what_preallocated_tensors_save_of_the_arena(
 ) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(model)
-    options = ("--overlap", "off") if saves >= 0 else ()
+    options = ("--kernels", "reference", "--tflm", "module", *(("--overlap", "off") if saves >= 0 else ()))
     without = tool("plan", path, *options, "--json").json
     given = [word for tensor in tensors for word in ("--preallocate", tensor)]
     found = tool("plan", path, *options, *given, "--json").json
