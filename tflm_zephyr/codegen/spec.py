@@ -134,7 +134,7 @@ class AppSpec:
     is the one arena of all models, None where each has its own. `measure`: the app looks for the smallest arena of
     each model. `record`: it prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead
     of testing itself. `custom_sha256`: of custom operators' code, "" without. `overlap_kernels`: what the plans'
-    overlaps hold for, see kernels.overlap.kind_of; empty where nothing overlaps. `backend` names what runs the models,
+    overlaps hold for, see kernels.kind_of; empty where nothing overlaps. `backend` names what runs the models,
     see codegen.backends.
     """
 

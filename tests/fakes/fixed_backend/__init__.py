@@ -12,6 +12,7 @@ from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, Runtime
+from tflm_zephyr.model import Model
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class FixedBackend(Backend):
     templates: ClassVar[str] = str(Path(__file__).parent)
     cmake_include: ClassVar[str] = "cmake/fixed.cmake"
 
-    def prepare(self, config: ModelConfig, setup: BuildSetup) -> PreparedModel:
+    def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """As for the MicroInterpreter: the inputs and outputs are read from it."""
-        return prepare(config, setup.tflm, setup.libraries)
+        return prepare(config, model, setup.tflm, setup.own)
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
         """An arena of 64 bytes."""
