@@ -13,6 +13,7 @@ from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.kernels.library import UNKNOWN_PERSISTENT_BYTES, KernelLibrary
 from tflm_zephyr.model.types import Model
+from tflm_zephyr.tflm.pins import ZEPHYR_4_4_REVISION
 
 REFERENCE = kernels.kernel_library("reference")
 PLAIN = kernels.kernel_library("cmsis_nn")
@@ -71,6 +72,22 @@ def test_dense_persistent() -> None:
         72,
         32,
     )
+
+
+def test_sums_of_a_dense_layer_whose_bias_is_no_constant() -> None:
+    """From fcc760af on they are computed in Prepare for constant weights and biases alone."""
+    model = model_of(
+        "FULLY_CONNECTED",
+        [
+            {"scale": 0.5},
+            {"shape": (8, 4), "data": "random", "scale": 0.5},
+            {"shape": (8,), "type": "int32", "scale": 0.25},
+        ],
+        [{"shape": (1, 8), "scale": 1.0}],
+    )
+    for revision, kept, asked in (("", (72, 32), ()), (ZEPHYR_4_4_REVISION, (72,), (32,))):
+        library = kernels.kernel_library("cmsis_nn", mve=True, optimise_for="speed", revision=revision)
+        assert (persistent(library, model), scratch(library, model)) == (kept, asked)
 
 
 def test_dense_as_convolution() -> None:
@@ -231,6 +248,11 @@ def test_reductions() -> None:
     assert scratch(REFERENCE, _reduction("REDUCE_MAX", "int8")) == (16, 8)
     assert scratch(REFERENCE, _reduction("MEAN", "int8")) == (20,)
     assert scratch(REFERENCE, _reduction("SUM", "float32")) == ()
+    assert persistent(REFERENCE, _reduction("SUM", "int8")) == (40,)
+    later = kernels.kernel_library("reference", revision=ZEPHYR_4_4_REVISION)
+    assert persistent(later, _reduction("SUM", "int8")) == (44,)
+    assert scratch(later, _reduction("REDUCE_MIN", "int8")) == (16, 8)
+    assert not REFERENCE.knows("REDUCE_MIN")
     later = kernels.kernel_library("reference", revision="another")
     assert scratch(later, _reduction("MEAN", "int8")) == (20, 16, 8)
     assert scratch(later, _reduction("SUM", "float32")) == (16, 8)
