@@ -92,7 +92,7 @@ def _box(number: int, name: str, what: str) -> list[str]:
     return [
         f'<rect class="box" x="{x}" y="{_y(number)}" {size}/>',
         f'<text class="name" x="{x + BOX_WIDTH // 2}" y="{baseline}" text-anchor="middle">{escape(name)}</text>',
-        f'<text class="what" x="{x + BOX_WIDTH + 12}" y="{baseline}">{escape(what.replace("->", "→"))}</text>',
+        f'<text class="what" x="{x + BOX_WIDTH + 12}" y="{baseline}">{escape(what.replace("<->", "↔").replace("->", "→"))}</text>',
     ]
 
 
