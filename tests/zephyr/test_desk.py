@@ -66,7 +66,7 @@ def test_infer_reads_digits(tool: Tool, digits: Path) -> None:
     assert found["instructions_per_tick"] == 40 and all(answer["ticks"] > 0 for answer in found["answers"])
 
 
-def test_evaluation_equals_litert_one_by_one_with_any_number_of_jobs(tool: Tool, digits: Path, tmp_path: Path) -> None:
+def test_evaluation_equals_litert_with_any_number_of_jobs(tool: Tool, digits: Path, tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     want = evaluate_host((DIGITS / "digits.tflite").read_bytes(), load_dataset(HELD_OUT), engine="litert")
     one = tool("evaluate", *PATIENT, HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)

@@ -166,7 +166,7 @@ def test_another_buffer_between_runs(tool: Tool, apps: Path) -> None:
     assert "refused" in said and "copied" not in said
 
 
-def test_a_streaming_model_keeps_its_state_in_the_smallest_arena(tool: Tool, apps: Path, shared: Path) -> None:
+def test_a_streaming_model_keeps_state_in_the_smallest_arena(tool: Tool, apps: Path, shared: Path) -> None:
     app = _generate(tool, apps, "svdf", shared / "models" / "keyword_scrambled_8bit.tflite", "-b", BOARD)
     model = _sized(tool, app)["boards"][0]["models"][0]
     assert model["arena_bytes"] <= model["estimate_bytes"]

@@ -42,7 +42,7 @@ def test_cores(tool: Tool, shared: Path) -> None:
     assert "no core 'x'" in tool("plan", model, "--core", "x").one_line()
 
 
-def test_without_a_core_overlaps_are_those_of_all_cores_but_helium(tool: Tool, shared: Path) -> None:
+def test_without_a_core_in_place_suits_all_cores_but_helium(tool: Tool, shared: Path) -> None:
     model = shared / "models" / "pretrainedResnet_quant.tflite"
     every = tool("plan", model, "--kernels", "cmsis_nn", "--json").json
     assert every["overlapping"] > 0 and every["head_bytes"] < every["packed_bytes"]
