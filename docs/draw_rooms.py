@@ -88,11 +88,12 @@ def picture() -> str:
 
 def _box(number: int, name: str, what: str) -> list[str]:
     x, baseline = _x(number), _middle(number) + 5
+    shown = what.replace("<->", "↔").replace("->", "→")
     size = f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"'
     return [
         f'<rect class="box" x="{x}" y="{_y(number)}" {size}/>',
         f'<text class="name" x="{x + BOX_WIDTH // 2}" y="{baseline}" text-anchor="middle">{escape(name)}</text>',
-        f'<text class="what" x="{x + BOX_WIDTH + 12}" y="{baseline}">{escape(what.replace("<->", "↔").replace("->", "→"))}</text>',
+        f'<text class="what" x="{x + BOX_WIDTH + 12}" y="{baseline}">{escape(shown)}</text>',
     ]
 
 

@@ -193,7 +193,7 @@ def test_a_remedy_whose_bound_is_not_known(tool: Tool, large: Path) -> None:
     done = tool("fit", large, "-b", NS, "--tflm", "module")
     assert done.code == 1
     secure = next(line for line in done.out.splitlines() if f"--board {SECURE})" in line)
-    assert "may fit" in secure and "none of the above" not in done.out
+    assert "may fit" in secure and "none of these is enough" not in done.out
     both = next(line for line in done.out.splitlines() if f"--board {SECURE} --tflm selected)" in line)
     assert both.endswith("then it fits")
 

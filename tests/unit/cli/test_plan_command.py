@@ -64,7 +64,7 @@ def test_a_csv_within_a_capacity(tool: Tool, tmp_path: Path) -> None:
     refused = tool("plan", problem, "--capacity", 47, "-o", "other.csv").one_line()
     assert f"{problem}: no packing fits in 47 bytes: 48 are needed at least. Give a larger --capacity" in refused
     assert not Path("other.csv").exists()
-    assert "is no size in bytes" in tool("plan", problem, "--capacity", "-1").err
+    assert "is not a size in bytes" in tool("plan", problem, "--capacity", "-1").err
 
 
 def test_a_search_ends_where_the_capacity_is_reached(tool: Tool, tmp_path: Path) -> None:
