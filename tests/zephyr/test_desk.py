@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The desk's commands on real Zephyr in QEMU: equal where all is right, and told who it is where not."""
+"""The desk's commands on real Zephyr in QEMU: equal outputs, or the operator that differs is named."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands make of boards, workspaces and app files around them."""
+"""Commands with boards, workspaces and app files around them."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_bad_input_is_one_line(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_it_imports_no_engine(model_file: Path) -> None:
-    """What makes it answer within a second: LiteRT, TFLM and TensorFlow stay out."""
+    """LiteRT, TFLM and TensorFlow are not imported, so the answer comes within a second."""
     code = (
         "import sys; from tflm_zephyr.cli import main as cli; cli.main(sys.argv[1:]); "
         "print(sorted({'ai_edge_litert', 'tflite_micro', 'tensorflow'} & set(sys.modules)))"
