@@ -37,7 +37,7 @@ def test_photographs_through_person_detect(tool: Tool, shared: Path) -> None:
     assert labels(tool(*asked, "--raw", "--json").json) == ["person", "no person"]
     plain = tool(*asked, "--json").json
     assert labels(plain)[1] == "no person"
-    # person.bmp holds an int8 tensor's bytes, which is told.
+    # person.bmp holds an int8 tensor's bytes, which is reported.
     assert [bool(answer["notes"]) for answer in plain["answers"]] == [True, False]
 
 

@@ -71,7 +71,7 @@ def test_a_wrong_answer_fails(pytester: pytest.Pytester, opened: Opened) -> None
     assert opened.targets == [DeviceTarget(port="socket://lab:1")] and opened.sessions[0].closed
 
 
-def test_one_session_serves_all_tests_until_it_is_lost(pytester: pytest.Pytester, opened: Opened) -> None:
+def test_one_session_serves_all_tests_and_reopens_when_lost(pytester: pytest.Pytester, opened: Opened) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say: CI runs the README's own commands, command lines parse, links lead somewhere."""
+"""The documents: CI runs the README's own commands, command lines parse, links lead somewhere."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 SAMPLES = {name: ROOT / "samples" / name / "app.yaml" for name in ("hello_world", "digits")}
 
 
-def _generate(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:
+def generate_app(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:
     app = apps / name
     tool("generate", *argv, "-o", app)
     return app
@@ -34,13 +34,13 @@ def _golden_outputs(app: Path, ident: str) -> list[list[str]]:
     return [run["outputs"] for run in runs]
 
 
-def _build_and_run(tool: Tool, app: Path, board: str) -> list[dict[str, Any]]:
+def build_and_run(tool: Tool, app: Path, board: str) -> list[dict[str, Any]]:
     tool("build", app, "--board", board)
     results: list[dict[str, Any]] = tool("run", app, "--board", board, as_json=True)
     return results
 
 
-def _check(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: str) -> None:
+def check_results(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: str) -> None:
     assert results
     for result in results:
         assert result["status"] == "pass"
@@ -64,9 +64,9 @@ def _check(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: 
     ],
 )
 def test_sample_in_qemu(tool: Tool, apps: Path, workspace: Workspace, sample: str, board: str) -> None:
-    app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
-    results = _build_and_run(tool, app, board)
-    _check(results, app, board, workspace.tflm_revision)
+    app = generate_app(tool, apps, sample, "--app", SAMPLES[sample])
+    results = build_and_run(tool, app, board)
+    check_results(results, app, board, workspace.tflm_revision)
     few = sample == "hello_world"  # 288 products: no work for CMSIS-NN
     assert {result["kernels"] for result in results} == {"reference" if few else "cmsis_nn"}
     config = (app / "build" / board.replace("/", "_") / "zephyr" / ".config").read_text().splitlines()
@@ -80,10 +80,10 @@ def test_stock_model_in_qemu(
     tool: Tool, apps: Path, workspace: Workspace, shared: Path, model: str, kernels: str
 ) -> None:
     path, board = shared / "models" / f"{model}.tflite", "mps2/an385"
-    app = _generate(tool, apps, f"{model}_{kernels}", path, "-b", board, "--kernels", kernels)
+    app = generate_app(tool, apps, f"{model}_{kernels}", path, "-b", board, "--kernels", kernels)
     built = tool("build", app, "--board", board, as_json=True)
     results = tool("run", app, "--board", board, as_json=True)
-    _check(results, app, board, workspace.tflm_revision)
+    check_results(results, app, board, workspace.tflm_revision)
     library = "cmsis_nn" if kernels == "auto" else kernels
     assert results[0]["kernels"] == built["kernels"]["asked"] == library
     fell_back = {row["operator"] for row in built["kernels"]["operators"] if row["fell_back"]}
@@ -94,13 +94,13 @@ def test_stock_model_in_qemu(
 def test_an_app_for_cores_of_both_kinds(tool: Tool, apps: Path, workspace: Workspace) -> None:
     """Both lists of sources link, and Kconfig chooses; on the same board, as there is no compiler for the other."""
     board = "mps2/an385"
-    app = _generate(tool, apps, "both_kinds", "--app", SAMPLES["digits"], "-b", board, "-b", "qemu_riscv32")
+    app = generate_app(tool, apps, "both_kinds", "--app", SAMPLES["digits"], "-b", board, "-b", "qemu_riscv32")
     option = "CONFIG_TFLM_APP_CMSIS_NN"
     for library in ("cmsis_nn", "reference"):
         if library == "reference":
             (app / "prj.conf").write_text((app / "prj.conf").read_text() + f"{option}=n\n")
-        results = _build_and_run(tool, app, board)
-        _check(results, app, board, workspace.tflm_revision)
+        results = build_and_run(tool, app, board)
+        check_results(results, app, board, workspace.tflm_revision)
         assert results[0]["kernels"] == library
         config = (app / "build" / "mps2_an385" / "zephyr" / ".config").read_text().splitlines()
         assert (f"{option}=y" in config) == (library == "cmsis_nn")
@@ -110,26 +110,26 @@ def test_offline_plan_in_qemu(tool: Tool, apps: Path, workspace: Workspace, tmp_
     """A model on which packing beats TFLM's own placing: the device follows the plan and gives the same bytes."""
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense_chain([96, 64, 64, 128, 32]))
-    app = _generate(tool, apps, "dense", model, "-b", "mps2/an385")
+    app = generate_app(tool, apps, "dense", model, "-b", "mps2/an385")
     made = tool("generate", "--app", app / "app.yaml", "-o", app, as_json=True)["models"][0]
     assert made["offline_plan"]
     assert made["head"]["head_bytes"] < made["head"]["greedy_bytes"]
-    results = _build_and_run(tool, app, "mps2/an385")
-    _check(results, app, "mps2/an385", workspace.tflm_revision)
+    results = build_and_run(tool, app, "mps2/an385")
+    check_results(results, app, "mps2/an385", workspace.tflm_revision)
     assert results[0]["arena"]["head_bytes"] == made["head"]["head_bytes"]
 
 
 def test_two_models_in_one_app(tool: Tool, apps: Path, workspace: Workspace) -> None:
     models = [ROOT / "samples" / name / f"{name}.tflite" for name in ("hello_world", "digits")]
-    app = _generate(tool, apps, "both", *models, "-b", "mps2/an385")
-    results = _build_and_run(tool, app, "mps2/an385")
-    _check(results, app, "mps2/an385", workspace.tflm_revision)
+    app = generate_app(tool, apps, "both", *models, "-b", "mps2/an385")
+    results = build_and_run(tool, app, "mps2/an385")
+    check_results(results, app, "mps2/an385", workspace.tflm_revision)
     assert [result["model"] for result in results] == ["hello_world", "digits"]
 
 
 def test_a_wrong_output_fails(tool: Tool, apps: Path) -> None:
     """The negative control: one wrong reference byte, and the device and the tool both say so."""
-    app = _generate(tool, apps, "wrong", "--app", SAMPLES["hello_world"], "-b", "mps2/an385")
+    app = generate_app(tool, apps, "wrong", "--app", SAMPLES["hello_world"], "-b", "mps2/an385")
     golden = app / "src" / "models" / "hello_world_golden.cpp"
     head, array = golden.read_text().split("// Run 0, output\n", 1)
     first = int(re.findall(r"0x(..)", array)[0], 16)
@@ -141,7 +141,7 @@ def test_a_wrong_output_fails(tool: Tool, apps: Path) -> None:
 
 
 def test_an_arena_too_small_is_one_line(tool: Tool, apps: Path) -> None:
-    app = _generate(tool, apps, "small", "--app", SAMPLES["digits"], "-b", "mps2/an385", "--arena", "4096")
+    app = generate_app(tool, apps, "small", "--app", SAMPLES["digits"], "-b", "mps2/an385", "--arena", "4096")
     tool("build", app, "--board", "mps2/an385")
     said = tool("run", app, "--board", "mps2/an385", code=1)
     assert "AllocateTensors failed" in said
@@ -151,10 +151,10 @@ def test_an_arena_too_small_is_one_line(tool: Tool, apps: Path) -> None:
 def test_results_and_faults_come_through_with_logging_on(tool: Tool, apps: Path, workspace: Workspace) -> None:
     """Zephyr's deferred log must neither swallow records nor what is said of a fault."""
     board = "mps2/an385"
-    app = _generate(tool, apps, "logging", "--app", SAMPLES["digits"], "-b", board)
+    app = generate_app(tool, apps, "logging", "--app", SAMPLES["digits"], "-b", board)
     (app / "boards").mkdir(exist_ok=True)
     (app / "boards" / "mps2_an385.conf").write_text("CONFIG_LOG=y\n")
-    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+    check_results(build_and_run(tool, app, board), app, board, workspace.tflm_revision)
     main = app / "src" / "main.cpp"
     main.write_text(main.read_text().replace("int main()\n{\n", "int main()\n{\n\tk_oops();\n"))
     tool("build", app, "--board", board)
@@ -167,14 +167,14 @@ def test_results_and_faults_come_through_with_logging_on(tool: Tool, apps: Path,
 def test_zephyrs_own_tflite_micro_library(tool: Tool, apps: Path, workspace: Workspace) -> None:
     """`--tflm module`: every kernel is compiled, which takes minutes without ccache."""
     board = "mps2/an385"
-    app = _generate(tool, apps, "module", "--app", SAMPLES["hello_world"], "-b", board, "--tflm", "module")
-    _check(_build_and_run(tool, app, board), app, board, workspace.tflm_revision)
+    app = generate_app(tool, apps, "module", "--app", SAMPLES["hello_world"], "-b", board, "--tflm", "module")
+    check_results(build_and_run(tool, app, board), app, board, workspace.tflm_revision)
 
 
 @pytest.mark.parametrize("sample", ["hello_world", "digits"])
 def test_builds_for_the_dk_with_tfm(tool: Tool, apps: Path, sample: str) -> None:
     board = "nrf9160dk/nrf9160/ns"
-    app = _generate(tool, apps, sample, "--app", SAMPLES[sample])
+    app = generate_app(tool, apps, sample, "--app", SAMPLES[sample])
     built = tool("build", app, "--board", board, as_json=True)
     regions = {region["name"]: region for region in built["footprint"]}
     assert regions["FLASH"]["size_bytes"] == 192 * 1024
@@ -187,7 +187,7 @@ def test_plain_west_builds_it(tool: Tool, apps: Path, workspace: Workspace) -> N
     from tflm_zephyr.build.toolchain import detect_toolchain
     from tflm_zephyr.build.west import build_env
 
-    app = _generate(tool, apps, "hello_world", "--app", SAMPLES["hello_world"])
+    app = generate_app(tool, apps, "hello_world", "--app", SAMPLES["hello_world"])
     toolchain = detect_toolchain()
     env = {key: value for key, value in build_env(workspace, toolchain).items() if key != "PYTHONPATH"}
     argv = [sys.executable, "-P", "-m", "west"] if sys.version_info >= (3, 11) else ["west"]
@@ -202,7 +202,7 @@ def test_twister_passes_with_the_full_core_of_the_an521_too(
     from tflm_zephyr.build.toolchain import detect_toolchain
     from tflm_zephyr.build.west import build_env
 
-    app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
+    app = generate_app(tool, apps, "digits", "--app", SAMPLES["digits"])
     toolchain = detect_toolchain()
     argv = [sys.executable, "-m", "west", "twister", "-T", str(app), "-O", str(tmp_path / "out")]
     for board in ("mps2/an385", "mps2/an521/cpu0"):
@@ -219,7 +219,7 @@ def test_twister_passes_with_the_full_core_of_the_an521_too(
 
 
 def test_manifest_is_of_this_workspace(tool: Tool, apps: Path, workspace: Workspace) -> None:
-    app = _generate(tool, apps, "digits", "--app", SAMPLES["digits"])
+    app = generate_app(tool, apps, "digits", "--app", SAMPLES["digits"])
     from tflm_zephyr.codegen.app_folder import load_manifest
 
     manifest: AppManifest = load_manifest(app)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The desk's commands on real Zephyr in QEMU: equal where all is right, and told who it is where not."""
+"""The desk's commands on real Zephyr in QEMU: equal outputs, or the operator that differs is named."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_infer_reads_digits(tool: Tool, digits: Path) -> None:
     assert found["instructions_per_tick"] == 40 and all(answer["ticks"] > 0 for answer in found["answers"])
 
 
-def test_evaluation_equals_litert_one_by_one_with_any_number_of_jobs(tool: Tool, digits: Path, tmp_path: Path) -> None:
+def test_evaluation_equals_litert_with_any_number_of_jobs(tool: Tool, digits: Path, tmp_path: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     want = evaluate_host((DIGITS / "digits.tflite").read_bytes(), load_dataset(HELD_OUT), engine="litert")
     one = tool("evaluate", *PATIENT, HELD_OUT, "--app", digits, "--resume", tmp_path / "kept.json", as_json=True)

@@ -35,7 +35,7 @@ RUNTIME = ("libc.a", "libm.a", "libgcc.a", "libstdc++.a", "crtbegin.o")
 
 @dataclass(frozen=True)
 class Object:
-    """What an object file defines, what it leaves undefined (weak references aside)."""
+    """Symbols that an object file defines, and those that it leaves undefined (without weak references)."""
 
     defined: frozenset[str]
     undefined: frozenset[str]
@@ -60,7 +60,7 @@ class Compiler:
             return dict(zip(paths, made, strict=True))
 
     def mention(self, sources: Iterable[str], cpu: str, word: str) -> set[str]:
-        """Those of the compiled `sources` where the text of the source or of a header has `word`."""
+        """The compiled `sources` whose text, or a header's, has `word`."""
         texts: dict[str, bool] = {}
         found = set()
         for source in sources:
@@ -152,7 +152,7 @@ def compiler(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def runtime(compiler: Compiler) -> frozenset[str]:
-    """What the compiler's own libraries define."""
+    """Symbols that the compiler's own libraries define."""
     names: set[str] = set()
     for library in RUNTIME:
         argv = [GXX, "-mcpu=cortex-m3", "-mthumb", f"-print-file-name={library}"]

@@ -119,7 +119,7 @@ def test_an_int4_constant_has_two_elements_to_a_byte(session: DeviceSession) -> 
     assert session.tensor(1) == packed(LEVELS)
 
 
-def test_runs_and_captures_of_int4_weights_are_those_of_their_levels(session: DeviceSession) -> None:
+def test_int4_weights_run_and_capture_as_their_levels(session: DeviceSession) -> None:
     inputs = [4, -8, 12, 100, -3]
     wanted = []
     for row in range(3):

@@ -81,7 +81,7 @@ def fed(name: str, sample: bytes, tensor: Tensor) -> bytes:
 
 
 def result(name: str, sample: bytes, output: np.ndarray) -> list[float]:
-    """What the app says of a sample whose real output is `output`."""
+    """The app's answer to a sample whose real output is `output`."""
     if name == "ad01":
         return [float(np.mean((output - np.frombuffer(sample, np.float32)) ** 2))]
     return [float(value) for value in output]

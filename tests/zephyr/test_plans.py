@@ -171,7 +171,7 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     assert results(elf, 1) == [("cmsis_nn", "fail")]
 
 
-def test_a_plan_for_reference_kernels_is_not_for_zephyrs_cmsis_nn(tool: Tool, apps: Path) -> None:
+def test_a_reference_plan_is_refused_by_zephyrs_cmsis_nn(tool: Tool, apps: Path) -> None:
     model, app = apps / "flat_module.tflite", apps / "flat_module"
     model.write_bytes(flat_convolutions())
     tool("generate", model, "--kernels", "reference", "--tflm", "module", "-b", BOARD, "-o", app)

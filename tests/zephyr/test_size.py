@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.zephyr.conftest import ROOT, Tool
-from tests.zephyr.test_apps import _build_and_run, _check, _generate
+from tests.zephyr.test_apps import build_and_run, check_results, generate_app
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.model.reader import parse_model
 
@@ -29,7 +29,7 @@ def _sized(tool: Tool, app: Path, *argv: str) -> dict[str, Any]:
 
 
 def test_two_models_are_measured_proven_and_used(tool: Tool, apps: Path, workspace: Workspace) -> None:
-    app = _generate(tool, apps, "sized", DIGITS, HELLO_WORLD, "-b", BOARD, "--kernels", "reference")
+    app = generate_app(tool, apps, "sized", DIGITS, HELLO_WORLD, "-b", BOARD, "--kernels", "reference")
     board = _sized(tool, app)["boards"][0]
     assert (board["board"], board["measured_on"], board["core"]) == (BOARD, BOARD, "cortex-m3")
     for model in board["models"]:
@@ -39,8 +39,8 @@ def test_two_models_are_measured_proven_and_used(tool: Tool, apps: Path, workspa
         assert model["floor_bytes"] <= smallest == model["allocates_bytes"]
         assert model["odd"] == 0
         assert "(code 4, at init)" in model["less"]["refusal"] or "(code 3, at init)" in model["less"]["refusal"]
-    results = _build_and_run(tool, app, BOARD)
-    _check(results, app, BOARD, workspace.tflm_revision)
+    results = build_and_run(tool, app, BOARD)
+    check_results(results, app, BOARD, workspace.tflm_revision)
     sizes = {model["model"]: model["arena_bytes"] for model in board["models"]}
     assert {result["model"]: result["arena"]["size_bytes"] for result in results} == sizes
     assert {result["arena"]["source"] for result in results} == {"measured"}
@@ -53,7 +53,7 @@ def test_two_models_are_measured_proven_and_used(tool: Tool, apps: Path, workspa
 
 
 def test_a_board_without_qemu_is_measured_on_its_core(tool: Tool, apps: Path) -> None:
-    app = _generate(tool, apps, "sized_nrf", DIGITS, "-b", "nrf9160dk/nrf9160")
+    app = generate_app(tool, apps, "sized_nrf", DIGITS, "-b", "nrf9160dk/nrf9160")
     board = _sized(tool, app)["boards"][0]
     assert (board["measured_on"], board["core"], board["kernels"]) == ("mps2/an521/cpu0", "cortex-m33", "cmsis_nn")
     model = board["models"][0]
@@ -66,8 +66,8 @@ def test_a_board_without_qemu_is_measured_on_its_core(tool: Tool, apps: Path) ->
 @pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
 def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Workspace, kernels: str) -> None:
     flags = (DIGITS, "-b", BOARD, "--kernels", kernels)
-    plain = _generate(tool, apps, f"planned_{kernels}", *flags)
-    app = _generate(tool, apps, f"static_{kernels}", *flags, "--planner", "static")
+    plain = generate_app(tool, apps, f"planned_{kernels}", *flags)
+    app = generate_app(tool, apps, f"static_{kernels}", *flags, "--planner", "static")
     used = {
         folder: {row["name"]: row["used_bytes"] for row in tool("build", folder, as_json=True)["footprint"]}
         for folder in (plain, app)
@@ -75,7 +75,7 @@ def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Work
     assert used[plain]["FLASH"] - used[app]["FLASH"] > 500  # 964 and 580 with GCC 12.2: the planner, less the table
     assert used[app]["RAM"] <= used[plain]["RAM"]
     results = tool("run", app, "--board", BOARD, as_json=True)
-    _check(results, app, BOARD, workspace.tflm_revision)
+    check_results(results, app, BOARD, workspace.tflm_revision)
 
     # The negative controls: a buffer of another size, one too many, one too few.
     source = app / "src" / "models" / "digits.cpp"
@@ -105,12 +105,14 @@ def _preallocated(app: Path, *tensors: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("planner", ["tflm", "static"])
 def test_tensors_in_buffers_of_the_apps_own(tool: Tool, apps: Path, workspace: Workspace, planner: str) -> None:
-    app = _generate(tool, apps, f"own_{planner}", DIGITS, "-b", BOARD, "--kernels", "reference", "--planner", planner)
-    before = _build_and_run(tool, app, BOARD)[0]["arena"]
+    app = generate_app(
+        tool, apps, f"own_{planner}", DIGITS, "-b", BOARD, "--kernels", "reference", "--planner", planner
+    )
+    before = build_and_run(tool, app, BOARD)[0]["arena"]
     _preallocated(app, {"tensor": 0, "symbol": "frame", "alignment": 32}, {"tensor": 14, "section": ".noinit.layer"})
     tool("generate", "-o", app)
-    results = _build_and_run(tool, app, BOARD)
-    _check(results, app, BOARD, workspace.tflm_revision)
+    results = build_and_run(tool, app, BOARD)
+    check_results(results, app, BOARD, workspace.tflm_revision)
     assert results[0]["arena"]["head_bytes"] < before["head_bytes"]
     elf = (app / "build" / "mps2_an385" / "zephyr" / "zephyr.map").read_text()
     assert "frame" in elf and ".noinit.layer" in elf
@@ -154,7 +156,7 @@ SWITCHING = """
 
 
 def test_another_buffer_between_runs(tool: Tool, apps: Path) -> None:
-    app = _generate(tool, apps, "switching", DIGITS, "-b", BOARD, "--kernels", "reference")
+    app = generate_app(tool, apps, "switching", DIGITS, "-b", BOARD, "--kernels", "reference")
     _preallocated(app, {"tensor": 0, "symbol": "frame"})
     tool("generate", "-o", app)
     main = app / "src" / "main.cpp"
@@ -166,8 +168,8 @@ def test_another_buffer_between_runs(tool: Tool, apps: Path) -> None:
     assert "refused" in said and "copied" not in said
 
 
-def test_a_streaming_model_keeps_its_state_in_the_smallest_arena(tool: Tool, apps: Path, shared: Path) -> None:
-    app = _generate(tool, apps, "svdf", shared / "models" / "keyword_scrambled_8bit.tflite", "-b", BOARD)
+def test_a_streaming_model_keeps_state_in_the_smallest_arena(tool: Tool, apps: Path, shared: Path) -> None:
+    app = generate_app(tool, apps, "svdf", shared / "models" / "keyword_scrambled_8bit.tflite", "-b", BOARD)
     model = _sized(tool, app)["boards"][0]["models"][0]
     assert model["arena_bytes"] <= model["estimate_bytes"]
     measured = json.loads((app / "arena.json").read_text())
@@ -175,10 +177,10 @@ def test_a_streaming_model_keeps_its_state_in_the_smallest_arena(tool: Tool, app
 
 
 def test_the_tail_is_explained_section_by_section(tool: Tool, apps: Path, workspace: Workspace) -> None:
-    app = _generate(tool, apps, "recorded", DIGITS, "-b", BOARD, "--kernels", "reference")
+    app = generate_app(tool, apps, "recorded", DIGITS, "-b", BOARD, "--kernels", "reference")
     tool("build", app, "--record")
     results = tool("run", app, "--record", as_json=True)
-    _check(results, app, BOARD, workspace.tflm_revision)
+    check_results(results, app, BOARD, workspace.tflm_revision)
     sections = {section["name"]: section for section in results[0]["sections"]}
     graph = parse_model(DIGITS.read_bytes()).main
     assert sections["TfLiteEvalTensor data"]["used_bytes"] == 12 * len(graph.tensors)
@@ -189,9 +191,9 @@ def test_the_tail_is_explained_section_by_section(tool: Tool, apps: Path, worksp
 
 def test_a_sensor_and_a_model_share_two_buffers(tool: Tool, apps: Path, workspace: Workspace) -> None:
     sample = ROOT / "samples" / "two_buffers"
-    app = _generate(tool, apps, "two_buffers", "--app", sample / "app.yaml")
+    app = generate_app(tool, apps, "two_buffers", "--app", sample / "app.yaml")
     (app / "src" / "main.cpp").write_bytes((sample / "main.cpp").read_bytes())
-    results = _build_and_run(tool, app, BOARD)
+    results = build_and_run(tool, app, BOARD)
     assert [result["status"] for result in results] == ["pass"]
     got = [[output["data"] for output in run["outputs"]] for run in results[0]["runs"]]
     assert got == [run["outputs"] for run in json.loads((app / "golden" / "digits.json").read_text())["runs"]]
@@ -205,7 +207,7 @@ def test_two_models_in_one_arena(tool: Tool, apps: Path, workspace: Workspace) -
         config = {"boards": [BOARD], "shared_arena": shared, "models": [str(DIGITS), str(HELLO_WORLD)]}
         (apps / "shared.yaml").write_text(yaml.safe_dump(config))
         tool("generate", "--app", apps / "shared.yaml", "-o", app)
-        results = _build_and_run(tool, app, BOARD)
-        _check(results, app, BOARD, workspace.tflm_revision)
+        results = build_and_run(tool, app, BOARD)
+        check_results(results, app, BOARD, workspace.tflm_revision)
         sizes[shared] = [result["arena"]["size_bytes"] for result in results]
     assert sizes[True][0] == sizes[True][1] < sum(sizes[False])

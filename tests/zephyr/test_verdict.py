@@ -33,7 +33,7 @@ _SIZES = {NS: {"FLASH": 192 * 1024, "RAM": 168 * 1024}, SECURE: {"FLASH": 1024 *
 
 @dataclass(frozen=True)
 class Linked:
-    """What the linker says: bytes of each region that it tells, and whether all is well."""
+    """The linker's result: bytes of each region in its table, and whether the app fits."""
 
     used: Mapping[str, int]
     fits: bool

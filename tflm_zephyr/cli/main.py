@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
 
-Exit codes: 0 done, 1 one line says what is wrong, 2 the command line itself is wrong, 130 interrupted,
+Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 130 interrupted,
 143 ended by SIGTERM.
 """
 
@@ -38,16 +38,16 @@ _SIGNAL_EXIT = 128
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):  # no failure for a character that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     parser = build_parser("tflm-zephyr")
     return run(parser.parse_args(argv))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out a parsed command line."""
+    """Execute a parsed command line and return its exit code."""
     signal.signal(signal.SIGTERM, _on_sigterm)
     handler = _handler(args.tflm_command)
     say = _quiet if args.json else _say
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SIGNAL_EXIT + signal.SIGPIPE
-    except OSError as err:  # of the user's files: a name too long, a folder without permission, a full disk
+    except OSError as err:  # user files: a name too long, a folder without permission, a full disk
         if args.traceback or err.filename is None:
             raise
         print(f"tflm-zephyr: error: {_one_line(f'{err.filename}: {err.strerror}')}", file=sys.stderr)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _handler(command: str) -> Callable[[argparse.Namespace, Callable[[str], None]], Done]:
-    """The function that carries out `command`; nothing of the other commands is imported."""
+    """The function that executes `command`; modules of other commands are not imported."""
     name = {"flash": "device", "build": "device", "run": "device", "ports": "boards"}.get(command, command)
     handler: Callable[[argparse.Namespace, Callable[[str], None]], Done]
     handler = getattr(import_module(f"tflm_zephyr.cli.commands.{name}"), f"do_{command}")
@@ -89,7 +89,7 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` all commands: that of `tflm-zephyr`, and west's for `west tflm`."""
+    """Add all commands to `parser`, of `tflm-zephyr` or of `west tflm`."""
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
     for add in (
@@ -115,7 +115,7 @@ def _generate(commands: _Commands) -> None:
     parser = _command(commands, "generate", "write a ready-to-flash Zephyr app for a .tflite model")
     _models(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("--name", help="the app's name (default: its folder's)")
+    parser.add_argument("--name", help="the app's name (default: the folder's name)")
     parser.add_argument(
         "--inputs",
         type=Path,
@@ -125,7 +125,7 @@ def _generate(commands: _Commands) -> None:
     parser.add_argument(
         "--model-data",
         choices=("binary", "array"),
-        help="the model's bytes: taken in by the assembler (binary, the default), or a C++ array",
+        help="how the model is included: by the assembler (binary, the default) or as a C++ array",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
@@ -134,7 +134,7 @@ def _generate(commands: _Commands) -> None:
 
 
 def _fit(commands: _Commands) -> None:
-    parser = _command(commands, "fit", "tell whether an app will fit its boards, and what helps where it does not")
+    parser = _command(commands, "fit", "estimate an app's flash and RAM by board, with remedies if it does not fit")
     _models(parser)
     _workspace(parser)
 
@@ -152,13 +152,12 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         choices=("auto", "reference", "cmsis_nn"),
-        help="kernel library (default: auto, which is CMSIS-NN on Cortex-M where it has work, else TFLM's reference "
-        "kernels)",
+        help="kernel library (default: auto: CMSIS-NN on Cortex-M if it has work, else TFLM's reference kernels)",
     )
     parser.add_argument(
         "--tflm",
         choices=("selected", "module"),
-        help="compile just the TFLM sources that the models need "
+        help="compile only the TFLM sources that the models need "
         "(default), or link Zephyr's whole tflite-micro library",
     )
     parser.add_argument(
@@ -169,38 +168,43 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--planner",
         choices=("tflm", "static"),
-        help="TFLM's memory planner (default), or a table of the plan instead of one: less flash, a smaller arena",
+        help="TFLM's memory planner (default), or a table of the plan in its place: less flash, a smaller arena",
     )
     add_planning(parser)
     parser.add_argument("--plan-file", type=Path, metavar="PLAN", help="your own plan, as `plan --json` prints one")
     parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
-    parser.add_argument("--runs", type=_count, metavar="N", help="how many inputs the self-test runs (default: 1)")
+    parser.add_argument("--runs", type=_count, metavar="N", help="inputs that the self-test runs (default: 1)")
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
     parser.add_argument(
-        "--host-link", action="store_true", default=None, help="answer a host over the serial port, not test itself"
+        "--host-link",
+        action="store_true",
+        default=None,
+        help="serve a host over the serial port, without self-test",
     )
 
 
 def _build(commands: _Commands) -> None:
     parser = _command(commands, "build", "build a generated app with west")
     _app_and_board(parser)
-    parser.add_argument("-p", "--pristine", action="store_true", help="from scratch")
+    parser.add_argument("-p", "--pristine", action="store_true", help="build from scratch")
     parser.add_argument(
         "-D",
         dest="defines",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="for CMake, as in -D CONFIG_INIT_STACKS=y; may be repeated",
+        help="a CMake setting such as CONFIG_INIT_STACKS=y; may be repeated",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
-    parser.add_argument("--record", action="store_true", help="an app that prints what TFLM allocates, to run --record")
+    parser.add_argument(
+        "--record", action="store_true", help="build an app that prints TFLM's allocations, for run --record"
+    )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="build with other Zephyr or TFLM revisions than the app was generated for",
+        help="build even if the workspace has other Zephyr or TFLM revisions than the app was generated for",
     )
     _workspace(parser)
 
@@ -212,7 +216,7 @@ def _footprint(commands: _Commands) -> None:
 
 
 def _measure(commands: _Commands) -> None:
-    parser = _command(commands, "size", "find the smallest arena of each model in QEMU, prove it, and use it")
+    parser = _command(commands, "size", "measure the smallest arena of each model in QEMU, prove it, and use it")
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
     parser.add_argument(
         "-b",
@@ -221,7 +225,9 @@ def _measure(commands: _Commands) -> None:
         metavar="BOARD",
         help="one of the app's boards; may be repeated (default: all)",
     )
-    parser.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="of each run (default: 600)")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=600.0, metavar="S", help="time limit of each run in seconds (default: 600)"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what west and the app print")
     _workspace(parser)
 
@@ -229,8 +235,8 @@ def _measure(commands: _Commands) -> None:
 def _flash(commands: _Commands) -> None:
     parser = _command(commands, "flash", "flash a built app onto a board with west")
     _app_and_board(parser)
-    parser.add_argument("--runner", help="west's flash runner, as in nrfjprog, nrfutil, jlink")
-    parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, when several are there")
+    parser.add_argument("--runner", help="west's flash runner: nrfjprog, nrfutil, jlink, ...")
+    parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, if several are connected")
     parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
     _workspace(parser)
 
@@ -238,44 +244,50 @@ def _flash(commands: _Commands) -> None:
 def _run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards (default: by --target)")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="one of the app's boards (default: chosen by --target)")
     parser.add_argument(
         "--target",
         choices=("qemu", "serial", "host"),
-        help="default: serial with --port, QEMU where it emulates the board, else the board on USB",
+        help="where the app runs (default: serial with --port, QEMU if it emulates the board, else the board on USB)",
     )
-    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="where the board's build is")
+    parser.add_argument(
+        "-d", "--build-dir", type=Path, metavar="DIR", help="the board's build folder (default: APP/build/<board>)"
+    )
     parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
     parser.add_argument("--dev-id", metavar="ID", help="the board on USB by its debug probe's serial number")
-    parser.add_argument("--baudrate", type=_count, metavar="N", help="default: the board's, 115200")
+    parser.add_argument("--baudrate", type=_count, metavar="N", help="baud rate (default: the board's, 115200)")
     parser.add_argument("--flash", action="store_true", help="flash the board first")
     parser.add_argument(
-        "--record", action="store_true", help="run what build --record built, for the arena's tail by section"
+        "--record", action="store_true", help="run the app of build --record and show the arena's tail by section"
     )
-    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="S", help="default: 60")
-    parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed, with meaningless ticks")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=60.0, metavar="S", help="time limit in seconds (default: 60)"
+    )
+    parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed; its ticks then have no meaning")
     parser.add_argument(
         "--data",
         type=Path,
         metavar="FILE",
-        help="with --target host: a labelled .npz (x, y) to run whole, for the accuracy",
+        help="with --target host: a labelled .npz (x, y); all of it is run, for the accuracy",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what the device prints")
     _workspace(parser)
 
 
 def _boards(commands: _Commands) -> None:
-    _command(commands, "boards", "list the boards that are described")
+    _command(commands, "boards", "list the boards that this tool describes")
 
 
 def _ports(commands: _Commands) -> None:
-    _command(commands, "ports", "list serial ports and whose they are")
+    _command(commands, "ports", "list serial ports, with what is connected to them")
 
 
 def _app_and_board(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="default: the app's first board")
-    parser.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: the app's first)")
+    parser.add_argument(
+        "-d", "--build-dir", type=Path, metavar="DIR", help="the build folder (default: APP/build/<board>)"
+    )
 
 
 def _workspace(parser: argparse.ArgumentParser) -> None:
@@ -289,12 +301,12 @@ def _workspace(parser: argparse.ArgumentParser) -> None:
 
 
 def _one_line(text: str) -> str:
-    """`text` with escapes for what a terminal would act on: file and tensor names may hold anything."""
+    """`text` with control characters escaped: file and tensor names may hold any."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _finite(value: object) -> object:
-    """`value` with null for what JSON has no number for."""
+    """`value` with None in place of infinities and NaN, which JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -311,4 +323,4 @@ def _quiet(line: str) -> None:
 
 
 def _on_sigterm(signum: int, frame: object) -> None:
-    raise SystemExit(_SIGNAL_EXIT + signum)  # so that every `with` on the way out lets go of what it holds
+    raise SystemExit(_SIGNAL_EXIT + signum)  # so that every `with` on the way out releases its resources

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parsers of all commands share: how a command is added, and types of arguments."""
+"""Shared by the parsers of all commands: adding a command, and argument types."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def size(text: str) -> int:
     except ValueError:
         value = 0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size in bytes, as in 4096 or 4k")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes: write it as 4096 or 4k")
     return value
 
 
 def count(text: str) -> int:
     """A positive whole number."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 
 
 def natural(text: str) -> int:
-    """A whole number from 0 on."""
+    """A whole number of 0 or more."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)
 
 
@@ -54,7 +54,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
 
 
@@ -65,18 +65,18 @@ def two_numbers(text: str) -> tuple[float, float]:
     except ValueError:
         low = high = 0.0
     if not abs(low) < 1e9 or not abs(high) < 1e9 or low == high:
-        raise argparse.ArgumentTypeError(f"{text!r} are no two numbers, as in 0,1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not two different numbers: write them as 0,1")
     return low, high
 
 
 def percentage(text: str) -> float:
-    """A share: 2% or 0.02 is 0.02. More than all of it takes the sign, as 4 for 4% would be 400 %."""
+    """A share: 2% or 0.02 is 0.02. A share above 1 needs the percent sign, as a bare 4 is more likely to mean 4%."""
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = -1.0
     if not 0.0 <= value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as in 2%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage: write it as 2%")
     if value > 1 and not text.endswith("%"):
         raise argparse.ArgumentTypeError(f"{text} means {100 * value:g} %: write {text}% or {100 * value:g}%")
     return value

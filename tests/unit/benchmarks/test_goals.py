@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks against Zephyr's own sample and module read and change, without building anything."""
+"""The benchmarks against Zephyr's own sample and module: the files that they read and change, without a build."""
 
 from __future__ import annotations
 

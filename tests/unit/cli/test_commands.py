@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands make of boards, workspaces and app files around them."""
+"""Commands with boards, workspaces and app files around them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_an_arena_below_the_estimate_is_noted(tool: Tool, model_file: Path) -> N
 
 def test_a_folder_with_a_blank_is_noted_and_quoted(tool: Tool, model_file: Path) -> None:
     done = tool("generate", model_file, "-o", "my app")
-    assert "takes no path with a blank" in done.out
+    assert "fails on a path with a space" in done.out
     assert "tflm-zephyr build 'my app'" in done.out
 
 

@@ -193,7 +193,7 @@ def test_a_remedy_whose_bound_is_not_known(tool: Tool, large: Path) -> None:
     done = tool("fit", large, "-b", NS, "--tflm", "module")
     assert done.code == 1
     secure = next(line for line in done.out.splitlines() if f"--board {SECURE})" in line)
-    assert "may fit" in secure and "none of the above" not in done.out
+    assert "may fit" in secure and "none of these is enough" not in done.out
     both = next(line for line in done.out.splitlines() if f"--board {SECURE} --tflm selected)" in line)
     assert both.endswith("then it fits")
 
@@ -214,7 +214,7 @@ def test_bad_input_is_one_line(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_it_imports_no_engine(model_file: Path) -> None:
-    """What makes it answer within a second: LiteRT, TFLM and TensorFlow stay out."""
+    """LiteRT, TFLM and TensorFlow are not imported, so the answer comes within a second."""
     code = (
         "import sys; from tflm_zephyr.cli import main as cli; cli.main(sys.argv[1:]); "
         "print(sorted({'ai_edge_litert', 'tflite_micro', 'tensorflow'} & set(sys.modules)))"

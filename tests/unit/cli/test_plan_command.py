@@ -42,7 +42,7 @@ def test_cores(tool: Tool, shared: Path) -> None:
     assert "no core 'x'" in tool("plan", model, "--core", "x").one_line()
 
 
-def test_without_a_core_overlaps_are_those_of_all_cores_but_helium(tool: Tool, shared: Path) -> None:
+def test_without_a_core_in_place_suits_all_cores_but_helium(tool: Tool, shared: Path) -> None:
     model = shared / "models" / "pretrainedResnet_quant.tflite"
     every = tool("plan", model, "--kernels", "cmsis_nn", "--json").json
     assert every["in_place_count"] > 0 and every["head_bytes"] < every["packed_bytes"]
@@ -64,7 +64,7 @@ def test_a_csv_within_a_capacity(tool: Tool, tmp_path: Path) -> None:
     refused = tool("plan", problem, "--capacity", 47, "-o", "other.csv").one_line()
     assert f"{problem}: no packing fits in 47 bytes: 48 are needed at least. Give a larger --capacity" in refused
     assert not Path("other.csv").exists()
-    assert "is no size in bytes" in tool("plan", problem, "--capacity", "-1").err
+    assert "is not a size in bytes" in tool("plan", problem, "--capacity", "-1").err
 
 
 def test_a_search_ends_where_the_capacity_is_reached(tool: Tool, tmp_path: Path) -> None:

@@ -102,6 +102,6 @@ def test_generate_says_so(tool: Tool) -> None:
     said = tool("generate", DIGITS, "-o", "app", "-b", "mps2/an385", "--kernels", "reference", "--planner", "static",
                 "--overlap", "off")  # fmt: skip
     assert said.code == 0, said.err
-    assert "head 2560, by a table in the app" in said.out
+    assert "head 2560, from a table in the app" in said.out
     assert "planner: static" in Path("app/app.yaml").read_text()
     assert tool("generate", "-o", "app", "--check").code == 0

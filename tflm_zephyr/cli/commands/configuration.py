@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the flags of `generate` and `fit`, an app file and a workspace say: config, boards, TFLM."""
+"""Config, boards and TFLM from the flags of `generate` and `fit`, an app file and a workspace."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 def config_of(args: argparse.Namespace) -> AppConfig:
-    """The config of the app file or of the models named, with what other flags say. Paths are absolute."""
+    """The config of the app file or of the given models, with the other flags applied. Paths are absolute."""
     if args.app is not None:
         if args.model:
-            raise AppError("models come from the app file", where=str(args.app), hint="Give MODEL or --app, not both")
+            raise AppError(
+                "the app file already names the models", where=str(args.app), hint="Give MODEL or --app, not both"
+            )
         config = app_file.load_app_file(args.app)
     else:
         if not args.model:
@@ -45,13 +47,13 @@ def config_of(args: argparse.Namespace) -> AppConfig:
 
 
 def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
-    """The boards that are named, with what the workspace knows of those not described here."""
+    """The boards of the config; facts of boards not described here come from the workspace."""
     boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
     return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
 
 
 def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:
-    """TFLM of the workspace that is named or around, read for the kernels in question; without one, the shipped."""
+    """The workspace's TFLM, read for the kernel libraries in question; without a workspace, the shipped tables."""
     from tflm_zephyr.boards import AUTO, REFERENCE, choose
     from tflm_zephyr.codegen import tflm_of
 
@@ -72,7 +74,7 @@ def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace 
 
 
 def compiler_for(app: Path) -> str:
-    """What compiles on this machine, to be known where something of the app was measured; "" elsewhere."""
+    """The compiler on this machine, if the app has measurements to compare it with; else ""."""
     from tflm_zephyr.build import compiler_here
     from tflm_zephyr.codegen import NAME
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fit`: whether an app fits its boards, before it is generated or built, and what would help where it does not."""
+"""`fit`: estimates whether an app fits its boards, before it is generated or built, with remedies if it does not."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def board_fits(
     workspace: Workspace | None,
     runs: Runs,
 ) -> tuple[BoardFit, ...]:
-    """The verdict for each board of the app, with remedies where it is not a plain yes.
+    """The verdict for each board of the app, with remedies unless it fits.
 
-    runs: the self-test runs of each model. A remedy may ask for fewer, but brings none that are not there.
+    runs: the self-test runs of each model. A remedy may ask for fewer, never for more.
     """
-    told = {board.name: board for board in made.spec.boards}
+    given = {board.name: board for board in made.spec.boards}
 
     def evaluate(then: AppConfig, board: Board) -> Verdict:
-        others = {**told, board.name: board}
+        others = {**given, board.name: board}
         boards = tuple(others.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
         return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
 
@@ -75,7 +75,7 @@ def board_fits(
 
 
 def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:
-    """The app without golden runs, which need an engine to run the model."""
+    """The app without golden runs, as those need an engine that runs the model."""
     from tflm_zephyr.codegen import generate
 
     tflm = tflm_for(config, boards, workspace)

@@ -12,7 +12,7 @@ from tflm_zephyr.codegen import load_manifest
 
 
 def do_footprint(args: argparse.Namespace, say: Say) -> Done:
-    """`footprint`: the ELF file of a build, and what changed since another. With a build folder, any Zephyr app's."""
+    """`footprint`: the parts of a build's ELF file, and changes since another. --build-dir takes any Zephyr app's."""
     from tflm_zephyr.cli.report import kernels as kernel_report
     from tflm_zephyr.footprint import BY_MAP, find_elf, linked_kernels, load_footprint
 
@@ -27,7 +27,7 @@ def do_footprint(args: argparse.Namespace, say: Say) -> Done:
         return Done("\n".join([report.footprint(new), *shown]), {**report.footprint_json(new), **plain})
     old = load_footprint(find_elf(args.against, app))
     if new.source != old.source:
-        say("One of the two has no linker map: both by their ELF files' symbols.")
+        say("One of the two builds has no linker map: both are compared by ELF symbols.")
         new, old = (
             load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`generate`: write an app, or with --check tell whether it is stale."""
+"""`generate`: write an app, or with --check report whether it is stale."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
 
 
 def _workflow_path(spec: AppSpec, app: Path) -> Path:
-    """At the top of the git checkout that the app is in, or else in the app itself."""
+    """The workflow's path: at the top of the git checkout around the app, or else in the app itself."""
     top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
     return top / ".github" / "workflows" / f"{spec.name}.yml"
 
@@ -82,7 +82,7 @@ def _folder_in(workflow: Path, app: Path) -> str:
 
 
 def _app_file(args: argparse.Namespace, config: AppConfig, app: Path) -> bytes:
-    """The app file beside the app; one there that says the same stays as it is, comments and all."""
+    """The app file in the app's folder. One that means the same is kept as it is, with its comments."""
     path = app / app_file.NAME
     if args.app is not None and args.app.resolve() == path.resolve() and app_file.load_app_file(path) == config:
         return path.read_bytes()

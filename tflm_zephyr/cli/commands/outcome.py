@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command gives back."""
+"""The result of a command."""
 
 from __future__ import annotations
 

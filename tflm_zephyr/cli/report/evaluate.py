@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an evaluation found."""
+"""The result of an evaluation as text and JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SHOWN_PAIRS = 10
 def text(
     hello: Hello, data: Path, found: Accuracy | Deviation, ticks: TickStatistics | None, labels: Sequence[str]
 ) -> str:
-    """Accuracy with its confusion matrix, or deviation; then what a run takes."""
+    """Accuracy with its confusion matrix, or deviation; then the cost of a run."""
     lines = [target_line(hello)]
     if len(hello.outputs) > 1:
-        lines.append(f"  note: output 0 of {len(hello.outputs)}, {hello.outputs[0].name}, is judged alone")
+        lines.append(f"  note: only output 0 of {len(hello.outputs)}, {hello.outputs[0].name}, is evaluated")
     if isinstance(found, Accuracy):
         lines.append(f"  {data.name}: {found.correct} of {found.count} right, accuracy {100 * found.accuracy:.2f} %")
         lines += _confusion(found.confusion, labels)
@@ -46,10 +46,10 @@ def _confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str]) -> lis
         rows = [["", *names], *([names[i], *map(str, row)] for i, row in enumerate(confusion))]
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         table = ["    " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
-        return ["  rows: what it is, columns: what it was taken for", *table]
+        return ["  rows: true class, columns: predicted class", *table]
     wrong = [(n, i, j) for i, row in enumerate(confusion) for j, n in enumerate(row) if n and i != j]
     wrong.sort(key=lambda entry: (-entry[0], entry[1:]))
-    lines = [f"    {n} of {names[i]} taken for {names[j]}" for n, i, j in wrong[:_SHOWN_PAIRS]]
+    lines = [f"    {n} of {names[i]} predicted as {names[j]}" for n, i, j in wrong[:_SHOWN_PAIRS]]
     more = len(wrong) - _SHOWN_PAIRS
     return lines + ([f"    and {more} more pairs"] if more > 0 else [])
 
@@ -57,7 +57,7 @@ def _confusion(confusion: Sequence[Sequence[int]], labels: Sequence[str]) -> lis
 def plain(
     hello: Hello, data: Path, found: Accuracy | Deviation, ticks: TickStatistics | None, labels: Sequence[str]
 ) -> dict[str, Any]:
-    """The same as JSON values; nothing in it depends on how many sessions ran at once."""
+    """The same as JSON values; they do not depend on the number of sessions."""
     rate = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}
     return {
         **who(hello),

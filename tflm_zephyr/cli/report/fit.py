@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line shows of verdicts before a build: a line for each board, and what helps where it must."""
+"""Verdicts before a build: a line for each board, with remedies if the app does not fit."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def line(verdict: Verdict) -> str:
 
 
 def lines(fits: Sequence[BoardFit]) -> list[str]:
-    """All boards' verdicts, each with its remarks, and with remedies where it does not fit."""
+    """All boards' verdicts with their remarks, and with remedies if the app does not fit."""
     return [text for fit in fits for text in _board(fit)]
 
 
 def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
-    """After `fit`: remarks on the app, the verdicts, and below each what it is the sum of."""
+    """Shown after `fit`: remarks on the app, then each verdict with its parts."""
     found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
         found += [*_board(fit), *_parts(fit.verdict)]
@@ -76,7 +76,7 @@ def _board(fit: BoardFit) -> list[str]:
     if fit.flash_note:
         found.append(f"    {fit.flash_note}")
     if verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):
-        found.append("    none of the above is enough: it takes a smaller model, or another board")
+        found.append("    none of these is enough: use a smaller model or another board")
     return found
 
 
@@ -118,7 +118,7 @@ def _bound(use: RegionEstimate) -> str:
 
 
 def _kib(size: int) -> str:
-    """A bound in KiB, in so many digits that it is not 0."""
+    """A bound in KiB, with enough digits not to show 0."""
     return f"{size / 1024:.1f}" if size >= 102 else f"{size / 1024:.2f}"
 
 

@@ -60,10 +60,10 @@ def _source(found: Footprint) -> str:
 
 def _verdict(found: Footprint) -> str:
     if all(use.linker_bytes is None for use in found.regions):
-        return "The linker's table is not at hand: `tflm-zephyr build` keeps it."
+        return "No linker table to compare with: build the app with `tflm-zephyr build`, which keeps it."
     if all(use.linker_bytes in (None, use.used_bytes) for use in found.regions):
-        return "These sums are the linker's."
-    return "These sums are not the linker's."
+        return "The sums equal the linker's."
+    return "The sums differ from the linker's."
 
 
 def _changes(new: Footprint, old: Footprint) -> Iterable[str]:

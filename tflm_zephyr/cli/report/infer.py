@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model answered: for people, and as JSON, CSV or .npz."""
+"""A model's outputs as text, JSON, CSV or .npz."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FORMATS = ("json", "csv", "npz")
 
 
 def effort(hello: Hello, ticks: int) -> str:
-    """Ticks as what they count: instructions where they repeat exactly, else ticks of the counter."""
+    """Ticks in words: as instructions if they repeat exactly, else as ticks of the counter."""
     if hello.deterministic and hello.instructions_per_tick is not None:
         return f"{ticks * hello.instructions_per_tick:,} instructions"
     return f"{ticks:,} ticks at {hello.hz:,} Hz"
 
 
 def who(hello: Hello) -> dict[str, Any]:
-    """What ran, as JSON values."""
+    """The model, the board and the kernels, as JSON values."""
     return {
         "model": hello.model,
         "sha256": hello.sha256,
@@ -41,7 +41,7 @@ def who(hello: Hello) -> dict[str, Any]:
 
 
 def ticks_of(hello: Hello) -> dict[str, Any]:
-    """What a tick is, as JSON values."""
+    """The unit of ticks, as JSON values."""
     return {
         "tick_hz": hello.hz,
         "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
@@ -49,7 +49,7 @@ def ticks_of(hello: Hello) -> dict[str, Any]:
 
 
 def target_line(hello: Hello) -> str:
-    """Which model answers where."""
+    """The model and where it runs, in one line."""
     kernels = f", {hello.kernels} kernels" if hello.kernels else ""
     return f"{hello.model} on {hello.board or hello.where} ({hello.link}{kernels})"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose kernels a built app has, as lines and as JSON."""
+"""The kernel library of each operator in a built app, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflm_zephyr.footprint import CMSIS_NN, OWN, Kernel, LinkedKernels
 
 
 def short(found: LinkedKernels) -> tuple[str, ...]:
-    """After `build`: what reference code computes, and why; nothing where there is nothing to say."""
+    """Shown after `build`: operators that run reference code, with the reasons; empty if there are none."""
     if found.why_not:
         return (f"Reference kernels: {found.why_not}.",)
     reasons: dict[str, list[str]] = {}
@@ -23,7 +23,7 @@ def short(found: LinkedKernels) -> tuple[str, ...]:
 
 
 def table(found: LinkedKernels) -> tuple[str, ...]:
-    """After `footprint`: every operator."""
+    """Shown after `footprint`: every operator."""
     if not found.rows:
         return ()
     title = "CMSIS-NN" if found.asked == CMSIS_NN else "TFLM's reference kernels"

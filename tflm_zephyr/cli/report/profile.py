@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile as a table, with what changed since an older one."""
+"""A profile as a table, with the changes since an older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflm_zephyr.validation import Cost, CostChange, MeasuredProfile, as_json
 
 
 def text(hello: Hello, found: MeasuredProfile, changes: Sequence[CostChange]) -> str:
-    """A line for each operator, all together below."""
+    """A line for each operator, then their sum."""
     counted = found.unit if found.unit == "instructions" else f"ticks at {found.hz:,} Hz"
     runs = f"{found.runs} run{'' if found.runs == 1 else 's'}"
     timed = found.unit == "ticks"
@@ -44,7 +44,7 @@ def _change(change: CostChange) -> str:
 
 
 def verdict(changes: Sequence[CostChange], max_regression: float) -> str:
-    """What became slower than allowed."""
+    """The operators that became slower than allowed, in one line."""
     slower = [change for change in changes if change.slower]
     if not slower:
         return f"Nothing is slower than the baseline by more than {100 * max_regression:g} %."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `size` shows. Bytes."""
+"""The result of `size` as text and JSON, in bytes."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _model(size: ModelSize) -> list[str]:
     if found.allocates_bytes != found.arena_bytes:
         lines.append(f"    allocates in {found.allocates_bytes}, but does not run there")
     if found.odd:
-        lines.append(f"    note: {found.odd} sizes beside it behave otherwise than a larger or smaller arena should")
+        lines.append(f"    note: {found.odd} sizes near it do not behave as a larger or smaller arena should")
     return lines
 
 
 def sizes_json(found: Sequence[MeasuredSizes], spec: AppSpec) -> dict[str, Any]:
-    """The same, and what the app has now."""
+    """The same, with the sizes that the app has now."""
     return {
         "boards": [
             {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line shows. Bytes unless a unit stands beside the number."""
+"""Text and JSON of `generate`, `build` and `run`. Numbers without a unit are bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN_VALUES = 16
 
 
 def generated(app: Path, made: Generated, change: FileChange, workflow: Path | None, fits: Sequence[str] = ()) -> str:
-    """After `generate`. `fits`: the lines on whether it fits its boards."""
+    """Shown after `generate`. `fits`: a line for each board's verdict."""
     spec = made.spec
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
@@ -42,7 +42,7 @@ def generated(app: Path, made: Generated, change: FileChange, workflow: Path | N
         lines.append(f"  CI workflow: {workflow}")
     board = spec.boards[0].name
     if any(char.isspace() for char in str(app.resolve())):
-        lines.append("  note: Zephyr's Kconfig step takes no path with a blank; move the app before you build it")
+        lines.append("  note: Zephyr's Kconfig step fails on a path with a space; move the app before you build it")
     folder = shlex.quote(str(app))
     lines.append(f"Next: tflm-zephyr build {folder} --board {board}, or west build -b {board} {folder}")
     return "\n".join(lines)
@@ -62,7 +62,7 @@ def _changes(change: FileChange) -> str:
 def _head(item: PreparedModel, fixed_bytes: int | None) -> str:
     head = item.head
     if fixed_bytes is not None:
-        return f"{fixed_bytes}, by a table in the app"
+        return f"{fixed_bytes}, from a table in the app"
     if not item.planned:
         return f"{head.head_bytes}, placed by TFLM itself"
     return f"{head.head_bytes}, planned offline (TFLM's own placing: {head.greedy_bytes})"
@@ -93,7 +93,7 @@ def app_json(made: Generated) -> dict[str, Any]:
 
 
 def check(app: Path, change: FileChange) -> str:
-    """After `generate --check`."""
+    """Shown after `generate --check`."""
     if not change.stale:
         return f"{app} is up to date ({count(len(change.unchanged), 'file')})."
     lines = [f"{app} is stale:"]
@@ -104,12 +104,12 @@ def check(app: Path, change: FileChange) -> str:
 
 
 def change_json(app: Path, change: FileChange) -> dict[str, Any]:
-    """What was or would be written."""
+    """The files that were or would be written."""
     return {"folder": str(app), "stale": change.stale, **asdict(change)}
 
 
 def built(build: Build) -> str:
-    """After `build`."""
+    """Shown after `build`."""
     lines = [f"Built {build.elf}"]
     for region in build.memory_regions:
         share = 100 * region.used_bytes / region.size_bytes if region.size_bytes else 0.0
@@ -131,7 +131,7 @@ Scales = Mapping[str, "Sequence[tuple[float, int] | None]"]
 
 
 def results(found: Sequence[RunResult], scales: Scales) -> str:
-    """After `run`: each model's self-test. `scales` has (scale, zero point) by model and output."""
+    """Shown after `run`: each model's self-test. `scales` has (scale, zero point) by model and output."""
     return "\n".join(line for result in found for line in _result(result, scales[result.model]))
 
 
@@ -212,12 +212,12 @@ def element_values(kind: str, data: bytes) -> list[float]:
 
 
 def measured(name: str, path: Path, found: Accuracy | Deviation) -> str:
-    """After `run --target host --data`."""
+    """Shown after `run --target host --data`."""
     where = f"{name} on {path.name}, TFLM on the host:"
     if isinstance(found, Accuracy):
         wrong = [(i, j) for i, row in enumerate(found.confusion) for j, n in enumerate(row) if n and i != j]
         lines = [f"{where} {found.correct} of {found.count} right, accuracy {100 * found.accuracy:.2f} %"]
-        lines += [f"  {found.confusion[i][j]} of class {i} taken for {j}" for i, j in wrong]
+        lines += [f"  {found.confusion[i][j]} of class {i} predicted as {j}" for i, j in wrong]
         return "\n".join(lines)
     return (
         f"{where} {count(found.count, 'sample')}, mean absolute error {found.mean_absolute:.4g}, "

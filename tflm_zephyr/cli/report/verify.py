@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `verify` found, for people, as JSON, and as arrays to look into."""
+"""The result of `verify` as text, JSON and arrays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def text(hello: Hello, model: Model, found: Verification) -> str:
-    """A verdict, and where something differs what and where."""
+    """The verdict; if outputs differ, the first operator that does, with its inputs."""
     lines = [target_line(hello), f"  {found.equal} of {found.count} equal byte for byte to {found.expected.source}"]
     if found.close:
-        lines.append(f"  {found.close} more within 1e-5 of it, as float arithmetic is")
+        lines.append(f"  {found.close} more within 1e-5, the tolerance for floats")
     if found.litert_equal is not None and found.expected.other is not None:
         lines.append(
             f"  LiteRT {found.expected.other.version}'s reference kernels give the same for "
@@ -39,16 +39,16 @@ def _failure(model: Model, failure: Failure) -> list[str]:
     if search.differing is not None:
         lines += _differing(search.differing)
     elif not failure.captured_differs:
-        lines.append("  all was right when it ran once more with its operators captured: it does not repeat")
+        lines.append("  a second run with its operators captured was right: the difference does not repeat")
     elif search.compared == search.operators and not search.elsewhere:
-        lines.append("  each operator's outputs were right as it ended: the model's output was written over after that")
+        lines.append("  each operator's outputs were right when it ended: the model's output was overwritten later")
     else:
-        lines.append("  which operator differs is not known: none of those whose outputs were compared")
+        lines.append("  which operator differs is not known: it is none of those whose outputs were compared")
     return lines + _not_compared(search)
 
 
 def _not_compared(search: DivergenceSearch) -> list[str]:
-    """What the search could not see."""
+    """Notes on operators whose outputs could not be compared."""
     lines = []
     if search.compared < search.operators:
         of = f"{search.compared} of {search.operators}" if search.compared else f"none of {search.operators}"
@@ -62,7 +62,7 @@ def _differing(differing: DifferingOperator) -> list[str]:
     lines = [
         f"  first operator that differs: {differing.operator.label}, its output {_where(differing.tensor)}: "
         f"{_far(differing.difference)}",
-        "    its inputs, which were right as they were made:",
+        "    its inputs, which were right when they were written:",
     ]
     lines += [f"      {_where(given.tensor)}, {given.source}{_span(given)}" for given in differing.inputs]
     for entry in differing.overwritten:
@@ -166,7 +166,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def arrays(differing: DifferingOperator) -> bytes:
-    """An .npz: what the operator was given (input0, ...), what it made (got) and should have made (want)."""
+    """An .npz of the operator's inputs (input0, ...), its output (got) and the expected output (want)."""
     import numpy
 
     form = form_of(differing.tensor)

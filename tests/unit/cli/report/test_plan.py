@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `plan` shows."""
+"""The report of `plan`."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_measured() -> None:
     accuracy = Accuracy(4, 3, (0, 0, 0, 1), ((2, 0), (1, 1)))
     assert text.measured("net", Path("x/d.npz"), accuracy).splitlines() == [
         "net on d.npz, TFLM on the host: 3 of 4 right, accuracy 75.00 %",
-        "  1 of class 1 taken for 0",
+        "  1 of class 1 predicted as 0",
     ]
     assert json.loads(json.dumps(text.measured_json(accuracy)))["accuracy"] == 0.75
     assert "mean absolute error 0.25, largest 0.5" in text.measured(

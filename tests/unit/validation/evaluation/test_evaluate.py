@@ -317,7 +317,7 @@ def test_the_command_line_counts_and_draws(tool: Tool, bench: Bench) -> None:
 
 def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("evaluate", "d.npz", "--app", "demo")
-    assert "judged alone" not in tool(*asked).out
+    assert "is evaluated" not in tool(*asked).out
     one = tool(*asked, "--json").json
 
     class Two(Slow):
@@ -326,7 +326,7 @@ def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, mo
             self.hello = replace(self.hello, outputs=self.hello.outputs * 2)
 
     monkeypatch.setattr(targets, "open_session", lambda target, **more: Two())
-    assert "  note: output 0 of 2, y, is judged alone" in tool(*asked).out
+    assert "  note: only output 0 of 2, y, is evaluated" in tool(*asked).out
     two = tool(*asked, "--json").json
     assert two["output"] == "y" and two == one
 
