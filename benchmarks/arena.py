@@ -131,7 +131,7 @@ def shown(row: Row, library: str) -> str:
 
 
 def _error(row: Row) -> str:
-    """What is wrong with the prediction; nothing is."""
+    """Errors of the prediction: "" if there are none."""
     wrong = []
     for size, spec in ((row.size, row.index), (row.stock, len(row.made.prepared) // 2 + row.index)):
         predicted, smallest = model_of(row.made.spec, spec).arena.bytes, size.arena.arena_bytes

@@ -117,7 +117,7 @@ def _take_operators_out(app: Path) -> None:
 
 
 def run(argv: Sequence[str | Path], folder: Path) -> str:
-    """What the command prints. Raises BuildError with that when it fails."""
+    """Output of the command. Raises BuildError with it when the command fails."""
     done = process.run(tuple(map(str, argv)), cwd=folder)
     if done.returncode != 0:
         raise BuildError(f"exit code {done.returncode}:\n{done.output}", where=" ".join(done.argv))

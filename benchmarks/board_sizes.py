@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an app takes on each board besides its model and kernels: python benchmarks/board_sizes.py [--update]
+"""Size of an app on each board without model and kernels: python benchmarks/board_sizes.py [--update]
 
 Builds, for every board under boards/, the app without operators (benchmarks/bare_app.py), whose flash and RAM less
 model, reference data, arena and main stack are the board's base, and then apps of real models. What those take
@@ -51,13 +51,13 @@ class Base:
 
 
 def linked_sections(app: BareApp) -> frozenset[str]:
-    """Those of the app's sections that kernels may need, as kernel_sizes names them."""
+    """Sections of the app that kernels may need, as kernel_sizes names them."""
     there = {piece.name for piece in pieces(read_map(app.built.elf.with_suffix(".map")))}
     return frozenset(name for table in all_tables() for name in table.library if name in there)
 
 
 def without_models(app: BareApp) -> Base:
-    """What the built app takes less what is exactly known: models, reference data, arenas, main stack."""
+    """Size of the built app without the exactly known parts: models, reference data, arenas, main stack."""
     found = load_footprint(app.built.elf)
     used = {region.name: region.used_bytes for region in found.regions}
     sums = found.by_part()

@@ -67,7 +67,7 @@ class Cost:
 
 
 def cost_of(work: Callable[[], object]) -> Cost:
-    """What the child processes of `work` take."""
+    """Wall time of `work`, and the CPU time of its child processes."""
     start, before = time.perf_counter(), _children_s()
     work()
     return Cost(time.perf_counter() - start, _children_s() - before)

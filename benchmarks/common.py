@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks against Zephyr's own sample and module share: apps, builds, verdicts, the machine's load."""
+"""Shared by the benchmarks against Zephyr's own sample and module: apps, builds, verdicts, the machine's load."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several emulators at once gain: python benchmarks/evaluate.py APP [--jobs 1,2] [--data FILE] [--rounds N]
+"""Speed-up by several emulators at once: python benchmarks/evaluate.py APP [--jobs 1,2] [--data FILE] [--rounds N]
 
 APP is a generated app with a host link, built for a board that QEMU emulates. Its data set goes through one emulator
 and through several, by turns, every other round in the opposite order; the emulators' start counts, as it does for

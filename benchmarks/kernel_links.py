@@ -60,13 +60,13 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What it is known by, whatever its size: "libgcc.a(_udivmoddi4.o).text"."""
+        """Its name, whatever its size: "libgcc.a(_udivmoddi4.o).text"."""
         return f"{self.library}({self.member}){self.section}"
 
 
 @dataclass(frozen=True)
 class OperatorLink:
-    """What came of one registration function.
+    """The result for one registration function.
 
     `lacking` are the undefined symbols of the link in the app, `failure` another error's text; `flash_bytes` and
     `ram_bytes` what the app grew by. `alone` is the ELF file of the link alone. `pieces` are what the app has for the
@@ -106,7 +106,7 @@ def addings(tflm: Path) -> tuple[Adding, ...]:
 
 
 def sources_of(table: SourceTable, register: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the shipped table gives for an app with that operator alone: of TFLM, of CMSIS-NN."""
+    """Sizes by the shipped table for an app with that operator alone: of TFLM, of CMSIS-NN."""
     selected = table.select([register])
     return selected, table.select_functions(selected)
 
@@ -234,7 +234,7 @@ def read_map(path: Path) -> LinkMap:
 
 
 def pieces(link_map: LinkMap) -> tuple[Piece, ...]:
-    """What a map has in flash and RAM, each input section of each object file once, sorted."""
+    """Input sections in flash and RAM by the map, sorted, each section of an object file once."""
     sums: dict[tuple[str, str, str], tuple[int, int]] = {}
     for output in link_map.sections:
         if _NOT_LOADED.match(output.name):
@@ -256,7 +256,7 @@ def pieces(link_map: LinkMap) -> tuple[Piece, ...]:
 
 
 def _name(archive: str, member: str, section: str) -> tuple[str, str, str] | None:
-    """What a piece is known by; None for the object files that this program makes and the linker itself."""
+    """The name of a piece; None for the object files that this program makes and the linker itself."""
     library, plain = archive.rpartition("/")[2], member.rpartition("/")[2]
     ours = OBJECTS in member.split("/")  # ld leaves out the name of a thin archive
     if not archive and not ours:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the link's frames cost: byte rates of 9,216 bytes there and back, unframed and framed, on the same links.
+"""The cost of the link's frames: byte rates of 9,216 bytes there and back, unframed and framed, on the same links.
 
 Unframed: the device sends back each byte. Framed echo: the same bytes in requests that the device answers with them.
 Framed input: the same bytes written to a model's input, until the last is acknowledged. Goal: at least 0.9 of the
@@ -134,7 +134,7 @@ class Round:
 
 
 def seconds(action: Callable[[], None], times: int = 1) -> float:
-    """What it takes so many times."""
+    """Seconds for so many repetitions."""
     start = time.perf_counter()
     for _ in range(times):
         action()

@@ -74,7 +74,7 @@ KINDS = (
 
 
 def cut(kind: Kind, seed: int) -> Problem:
-    """A problem that can be packed within CAPACITY, but of which only the pieces are told."""
+    """A problem that can be packed within CAPACITY, given by its pieces alone."""
     rng = random.Random(f"{kind.name} {seed}")
     pieces, vain = [(0, UNITS, UNITS)], 0
     whole = [(0, 0, UNITS, UNITS)]
