@@ -79,6 +79,6 @@ def sized_revision(commit: str) -> str:
 
     That is known_revision(commit) where its tables were measured, else the newest with measured tables.
     """
-    wanted = (known_revision(commit), *reversed(KNOWN_PINS))
+    wanted = (known_revision(commit), *list(KNOWN_PINS)[::-1])
     files = (KERNEL_SIZES_FILE, BOARD_SIZES_FILE)
     return next(one for one in wanted if all(has_package_data(f"{data_folder(one)}/{name}") for name in files))
