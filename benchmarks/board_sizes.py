@@ -2,10 +2,10 @@
 """Size of an app on each board without model and kernels: python benchmarks/board_sizes.py [--update]
 
 Builds, for every board under boards/, the app without operators (benchmarks/bare_app.py), whose flash and RAM less
-model, reference data, arena and main stack are the board's base, and then apps of real models. What those take
-beyond their known parts and their kernels (tflm_zephyr.kernels.code_size) must be the same again; the table says by how
-much it is not. `--update` writes tflm_zephyr/data/board_sizes.json. Run it after a change of the templates, and
-after benchmarks/operator_links.py --update.
+model, reference data, arena and main stack are the board's base, and then apps of real models. These should take the
+base, their known parts and their kernels (tflm_zephyr.kernels.code_size); the table has the deviations. `--update`
+writes board_sizes.json in the data folder of the workspace's TFLM revision, and keeps the rows of other Zephyr
+series. Run it after a change of the templates, and after benchmarks/operator_links.py --update.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.bare_app import BareApp, bare_app, built_app, generate  # noqa: E402
 from benchmarks.kernel_links import pieces, read_map  # noqa: E402
 from benchmarks.operator_links import core_of  # noqa: E402
+from benchmarks.revision_tables import data_file  # noqa: E402
 from tflm_zephyr.boards.board import known_boards, load_board  # noqa: E402
+from tflm_zephyr.build.workspace import find_workspace  # noqa: E402
 from tflm_zephyr.footprint import attribution  # noqa: E402
-from tflm_zephyr.footprint.board_sizes import BoardBase, board_base, dump_bases, measured_boards  # noqa: E402
+from tflm_zephyr.footprint.board_sizes import BoardBase, all_bases, dump_bases  # noqa: E402
 from tflm_zephyr.footprint.elf import load_elf  # noqa: E402
 from tflm_zephyr.footprint.measurement import load_footprint  # noqa: E402
 from tflm_zephyr.kernels.code_size import RESOLVER_ENTRY_BYTES, all_tables, kernel_need  # noqa: E402
+from tflm_zephyr.tflm.pins import BOARD_SIZES_FILE  # noqa: E402
 
-TABLE = ROOT / "tflm_zephyr" / "data" / "board_sizes.json"
 MAIN_STACK = "z_main_stack"
 SAMPLES = tuple(ROOT / "samples" / name / f"{name}.tflite" for name in ("hello_world", "digits"))
 SHARED = ROOT.parent / "shared" / "models" / "kws_ref_model.tflite"
@@ -51,9 +53,11 @@ class Base:
 
 
 def linked_sections(app: BareApp) -> frozenset[str]:
-    """Sections of the app that kernels may need, as kernel_sizes names them."""
+    """The app's sections that kernels may need, as kernels.code_size names them."""
     there = {piece.name for piece in pieces(read_map(app.built.elf.with_suffix(".map")))}
-    return frozenset(name for table in all_tables() for name in table.library if name in there)
+    return frozenset(
+        name for table in all_tables(app.workspace.tflm_revision) for name in table.library if name in there
+    )
 
 
 def without_models(app: BareApp) -> Base:
@@ -85,7 +89,7 @@ def measure(board: str, folder: Path) -> BoardBase:
     for name, models, library in CASES:
         generate(folder / "app", board, library, models)
         app = built_app(folder / "app", folder / "build", board)
-        need = kernel_need(registered(app), library, core, linked=linked)
+        need = kernel_need(registered(app), library, core, linked=linked, revision=app.workspace.tflm_revision)
         rest = without_models(app)
         flash = rest.flash_bytes - need.flash_bytes - base.flash_bytes
         ram = rest.ram_bytes - need.ram_bytes - base.ram_bytes
@@ -106,24 +110,27 @@ def measure(board: str, folder: Path) -> BoardBase:
         (min(off_flash), max(off_flash)),
         (min(off_ram), max(off_ram)),
         linked,
+        bare.workspace.zephyr_version,
     )
 
 
 def main() -> int:
     """Measure every described board, or those named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--update", action="store_true", help="write tflm_zephyr/data/board_sizes.json")
+    parser.add_argument("--update", action="store_true", help=f"write {BOARD_SIZES_FILE} of the TFLM revision")
     parser.add_argument("--board", action="append", help="this board only; may be repeated")
     parser.add_argument("--folder", type=Path, help="where to build; kept, and taken again")
     args = parser.parse_args()
-    names = measured_boards() if TABLE.is_file() else ()
-    bases = {name: base for name in names if (base := board_base(name)) is not None}
+    workspace = find_workspace()
+    revision, zephyr = workspace.tflm_revision, workspace.zephyr_version
+    path = data_file(revision, BOARD_SIZES_FILE)
+    bases = {(base.zephyr, base.board): base for base in (all_bases(revision) if path.is_file() else ())}
     with tempfile.TemporaryDirectory() as made:
         place = args.folder.absolute() if args.folder else Path(made)
         for board in args.board or known_boards():
-            bases[board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
+            bases[zephyr, board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
             if args.update:
-                TABLE.write_text(dump_bases(bases))
+                path.write_text(dump_bases(bases.values(), revision))
     return 0
 
 

@@ -20,13 +20,15 @@ from benchmarks.compiling import OBJECTS, Compiler
 from tflm_zephyr import process
 from tflm_zephyr.footprint.attribution import stem
 from tflm_zephyr.footprint.link_map import FILL, LinkMap, parse_map
-from tflm_zephyr.tflm.op_resolver import shipped_operator_table as shipped_operators
-from tflm_zephyr.tflm.sources import SourceTable, shipped_source_table
+from tflm_zephyr.tflm.op_resolver import operator_table_for
+from tflm_zephyr.tflm.sources import SourceTable, source_table_for
 
 KERNEL_HEADERS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
 TYPED = re.compile(r"(?:_(?:FLOAT|INT\d+(?:REF)?))+$")
 TFLM = "tflm"
 CHUNK = 24  # operators in a file: most of its time goes into TFLM's headers
+# Some kernels' headers are not complete by themselves.
+FIRST_HEADERS = ("tensorflow/lite/micro/micro_context.h", "tensorflow/lite/micro/micro_mutable_op_resolver.h")
 RESOLVER = "tflite::MicroMutableOpResolver<1> &"
 
 _DECLARED = re.compile(r"\bTFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)")
@@ -89,7 +91,7 @@ class OperatorLink:
 
 def addings(tflm: Path) -> tuple[Adding, ...]:
     """Every operator of the resolver, and every registration function for one type that a kernel's header has."""
-    calls = {call.register: call for call in shipped_operators().calls.values()}
+    calls = {call.register: call for call in operator_table_for(tflm).calls.values()}
     resolver = (tflm / "tensorflow/lite/micro/micro_mutable_op_resolver.h").read_text()
     takes = {method: "" if kind == "&" else "*" for method, kind in _TAKES.findall(resolver)}
     found = [Adding(name, name, f"{call.method}()") for name, call in calls.items()]
@@ -106,7 +108,7 @@ def addings(tflm: Path) -> tuple[Adding, ...]:
 
 
 def sources_of(table: SourceTable, register: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sizes by the shipped table for an app with that operator alone: of TFLM, of CMSIS-NN."""
+    """The sources of TFLM and of CMSIS-NN for an app with that operator alone."""
     selected = table.select([register])
     return selected, table.select_functions(selected)
 
@@ -117,8 +119,11 @@ class Linker:
     def __init__(self, bare: BareApp, library: str, folder: Path, compiler: Compiler) -> None:
         assert bare.workspace.tflm_dir is not None
         self._bare, self._folder, self._compiler = bare, folder, compiler
-        self._table = shipped_source_table(library)
-        self._tflm, self._cmsis_nn = bare.workspace.tflm_dir, bare.workspace.cmsis_nn_dir
+        there = bare.workspace
+        self._tflm, self._cmsis_nn = bare.workspace.tflm_dir, there.cmsis_nn_dir
+        self._table = source_table_for(
+            self._tflm, there.tflm_revision, library, self._cmsis_nn, there.cmsis_nn_revision
+        )
         self._objects: Mapping[Path, Path] = {}
         self._callers: dict[str, Path] = {}
         self._base: LinkMap | None = None
@@ -183,8 +188,8 @@ class Linker:
         return archive
 
     def _caller(self, number: int, chunk: Sequence[Adding]) -> Path:
-        headers = {"tensorflow/lite/micro/micro_mutable_op_resolver.h", *(item.header for item in chunk)}
-        lines = [f'#include "{header}"' for header in sorted(headers) if header]
+        headers = sorted({item.header for item in chunk if item.header})
+        lines = [f'#include "{header}"' for header in (*FIRST_HEADERS, *headers)]
         for item in chunk:
             lines.append(f'extern "C" TfLiteStatus AddOperator_{item.register}({RESOLVER}resolver)')
             lines.append(f"{{\n\treturn resolver.{item.expression};\n}}")

@@ -3,8 +3,8 @@
 
 For each kernel library and core, each operator is linked into an app without any, from just the sources that
 tflm_zephyr.tflm.sources gives for it. Prints what links, what the app grew by and how much of that the table explains;
-`--update` writes tflm_zephyr/data/kernel_sizes.json. A workspace with Zephyr, TFLM and CMSIS-NN is needed; with
---folder, a second run is short.
+`--update` writes kernel_sizes.json in the data folder of the workspace's TFLM revision. A workspace with Zephyr, TFLM
+and CMSIS-NN is needed; with --folder, a second run is short.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ from benchmarks.bare_app import BareApp, bare_app  # noqa: E402
 from benchmarks.compiling import Compiler  # noqa: E402
 from benchmarks.kernel_links import TFLM, Linker, OperatorLink, Piece, addings, pieces  # noqa: E402
 from benchmarks.kernel_stacks import core_stack, kernel_stack  # noqa: E402
+from benchmarks.revision_tables import data_file  # noqa: E402
 from tflm_zephyr.boards.board import load_board  # noqa: E402
-from tflm_zephyr.kernels.code_size import FPU, Bytes, KernelRow, KernelTable, all_tables, dump_tables  # noqa: E402
+from tflm_zephyr.kernels.code_size import (  # noqa: E402
+    FPU,
+    Bytes,
+    KernelRow,
+    KernelTable,
+    all_tables,
+    dump_tables,
+)
+from tflm_zephyr.tflm.pins import KERNEL_SIZES_FILE  # noqa: E402
 
 BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0")  # the nRF9160 has the core of the last
 LIBRARIES = ("reference", "cmsis_nn")
-TABLE = ROOT / "tflm_zephyr" / "data" / "kernel_sizes.json"
 CALLS_OF_TFLM = ("Init", "Invoke", "Reset")
 
 
 def core_of(bare: BareApp) -> str:
-    """The core by the flags that the app is compiled with, as kernel_sizes names it."""
+    """The core by the flags that the app is compiled with, as kernels.code_size names it."""
     flags = bare.link
     cpu = next(flag for flag in flags if flag.startswith("-mcpu=")).removeprefix("-mcpu=")
     core = re.sub(r"\+(?!nodsp).*", "", cpu)
@@ -139,7 +147,7 @@ def report(measured: Measured) -> int:
 def main() -> int:
     """Link all operators for each board and library."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--update", action="store_true", help="write tflm_zephyr/data/kernel_sizes.json")
+    parser.add_argument("--update", action="store_true", help=f"write {KERNEL_SIZES_FILE} of the TFLM revision")
     parser.add_argument("--board", action="append", help="a board whose flags are taken; may be repeated")
     parser.add_argument("--library", action="append", choices=LIBRARIES)
     parser.add_argument("--jobs", type=int, default=2, help="compilers at once (default: 2)")
@@ -158,8 +166,11 @@ def main() -> int:
                 tables.setdefault((measured.table.core, library), measured.table)
                 failed += report(measured)
     if args.update:
-        kept = {} if args.board is None or not TABLE.is_file() else {(t.core, t.library_name): t for t in all_tables()}
-        TABLE.write_text(dump_tables({**kept, **tables}.values()))
+        (revision,) = {table.revision for table in tables.values()}
+        path = data_file(revision, KERNEL_SIZES_FILE)
+        there = all_tables(revision) if path.is_file() and (args.board or args.library) else ()
+        kept = {(table.core, table.library_name): table for table in there}
+        path.write_text(dump_tables({**kept, **tables}.values()))
     return 1 if failed else 0
 
 

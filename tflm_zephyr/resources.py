@@ -22,3 +22,8 @@ def data_dir(name: str) -> Path:
 def package_data(name: str) -> str:
     """The text of the package's own data file `name`."""
     return (_PACKAGE / "data" / name).read_text(encoding="utf-8")
+
+
+def has_package_data(name: str) -> bool:
+    """Whether the package has the data file `name`."""
+    return (_PACKAGE / "data" / name).is_file()

@@ -13,7 +13,7 @@ from tflm_zephyr.arena.requests import requests_of
 from tflm_zephyr.arena.tail import estimate_tail
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model, analyse
-from tflm_zephyr.tflm import CORTEX_M, StructSizes
+from tflm_zephyr.tflm import StructSizes, cortex_m_sizes
 
 
 def plan_head(
@@ -31,7 +31,7 @@ def plan_head(
 
 
 def arena_size(
-    planned: head.HeadPlan, library: KernelLibrary, *, given: int | None = None, sizes: StructSizes = CORTEX_M
+    planned: head.HeadPlan, library: KernelLibrary, *, given: int | None = None, sizes: StructSizes | None = None
 ) -> ArenaSize:
     """The arena for a head and its tail with the kernels of `library`."""
     tail = estimate_tail(planned.graph, library, sizes, variables_planned=planned.variables_planned)
@@ -54,5 +54,5 @@ def arenas(
     model: Model, libraries: Sequence[KernelLibrary], *, in_place: bool = False, offline: str = "auto"
 ) -> tuple[LibraryArena, ...]:
     """The arenas of one common plan for `libraries`, the operators in the model's order."""
-    request = PlanRequest(tuple(libraries), CORTEX_M, in_place=in_place, scheduling="model", offline=offline)
+    request = PlanRequest(tuple(libraries), cortex_m_sizes(), in_place=in_place, scheduling="model", offline=offline)
     return plan(model, request).arenas

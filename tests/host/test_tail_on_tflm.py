@@ -19,7 +19,7 @@ from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model
-from tflm_zephyr.tflm.struct_sizes import CORTEX_M, StructSizes
+from tflm_zephyr.tflm.struct_sizes import StructSizes, cortex_m_sizes
 
 # x86-64 with TF_LITE_STATIC_MEMORY, as the tflite-micro package is compiled.
 X86_64 = StructSizes(
@@ -27,7 +27,7 @@ X86_64 = StructSizes(
     planner_record_bytes=40,
     own_objects=("SingleArenaBufferAllocator", "GreedyMemoryPlanner", "MicroAllocator"),
     layouts={
-        **CORTEX_M.layouts,
+        **cortex_m_sizes().layouts,
         "AllocationInfo": (32, 8),
         "GreedyMemoryPlanner": (72, 8),
         "MicroAllocator": (248, 8),  # RecordingMicroAllocator
@@ -42,6 +42,7 @@ X86_64 = StructSizes(
         "TfLiteSVDFParams": (12, 4),
         "TfLiteTensor": (64, 8),
     },
+    builtin_data=cortex_m_sizes().builtin_data,
 )
 
 

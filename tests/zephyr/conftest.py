@@ -17,6 +17,7 @@ import pytest
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.workspace import Workspace, find_workspace
 from tflm_zephyr.errors import ToolError
+from tflm_zephyr.tflm.pins import KNOWN_PINS
 
 ROOT = Path(__file__).resolve().parents[2]
 Tool = Callable[..., Any]
@@ -34,6 +35,13 @@ def workspace() -> Workspace:
     except ToolError as err:
         pytest.skip(f"needs a compiler: {err}")
     return find_workspace()
+
+
+def known_tflm(workspace: Workspace) -> Path:
+    """The workspace's tflite-micro, when it is at a known revision; else the test is skipped."""
+    if workspace.tflm_dir is None or workspace.tflm_revision not in KNOWN_PINS:
+        pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
+    return workspace.tflm_dir
 
 
 @pytest.fixture(scope="session")

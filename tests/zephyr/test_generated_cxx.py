@@ -18,9 +18,10 @@ from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.derived_apps import write_copy
-from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.recording_app import recording_app
 from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.tflm.revision import tflm_of
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS
 from tflm_zephyr.validation.arena_sizing import measuring_app
 

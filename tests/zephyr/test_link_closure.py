@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.zephyr.conftest import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.sources import CORE_ROOTS, INCLUDE_DIRS, SourceTable, shipped_source_table
 
@@ -137,16 +138,20 @@ def check(table: SourceTable, objects: Mapping[str, Object], runtime: frozenset[
     assert failures == {}
 
 
+def tables(workspace: Workspace, library: str) -> SourceTable:
+    """The shipped sources of the workspace's revision."""
+    return shipped_source_table(library, workspace.tflm_revision)
+
+
 @pytest.fixture(scope="module")
 def compiler(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compiler]:
     if shutil.which(GXX) is None:
         pytest.skip(f"needs {GXX}")
-    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_source_table().revision:
-        pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
+    tflm = known_tflm(workspace)
     if workspace.cmsis_nn_dir is None:
         pytest.skip("the workspace has no cmsis-nn")
     folder = tmp_path_factory.mktemp("objects")
-    yield Compiler(workspace.tflm_dir, workspace.cmsis_nn_dir, folder)
+    yield Compiler(tflm, workspace.cmsis_nn_dir, folder)
     shutil.rmtree(folder)  # a precompiled header takes hundreds of megabytes
 
 
@@ -162,22 +167,24 @@ def runtime(compiler: Compiler) -> frozenset[str]:
 
 
 @pytest.fixture(scope="module")
-def plain(compiler: Compiler) -> dict[str, Object]:
+def plain(workspace: Workspace, compiler: Compiler) -> dict[str, Object]:
     """The TFLM sources of both tables, as an app with the reference kernels compiles them."""
     wanted: set[str] = set()
-    for table in (shipped_source_table(), shipped_source_table("cmsis_nn")):
+    for table in (tables(workspace, name) for name in ("reference", "cmsis_nn")):
         wanted |= {path for path in table.select(table.kernels) if "/cmsis_nn/" not in path}
     return compiler.objects(wanted, CPUS[0])
 
 
-def test_every_operator_of_the_reference_kernels_links(plain: dict[str, Object], runtime: frozenset[str]) -> None:
-    check(shipped_source_table(), plain, runtime)
+def test_every_operator_of_the_reference_kernels_links(
+    workspace: Workspace, plain: dict[str, Object], runtime: frozenset[str]
+) -> None:
+    check(tables(workspace, "reference"), plain, runtime)
 
 
 def test_every_operator_of_cmsis_nn_links(
-    compiler: Compiler, plain: dict[str, Object], runtime: frozenset[str]
+    workspace: Workspace, compiler: Compiler, plain: dict[str, Object], runtime: frozenset[str]
 ) -> None:
-    table = shipped_source_table("cmsis_nn")
+    table = tables(workspace, "cmsis_nn")
     selected = table.select(table.kernels)
     changed = compiler.mention(set(selected) & plain.keys(), CPUS[0], "CMSIS_NN")
     changed |= set(selected) - plain.keys()
@@ -186,10 +193,10 @@ def test_every_operator_of_cmsis_nn_links(
         check(table, kernels | compiler.objects(table.select_functions(selected), cpu), runtime)
 
 
-def test_a_source_left_out_is_noticed(plain: dict[str, Object], runtime: frozenset[str]) -> None:
+def test_a_source_left_out_is_noticed(workspace: Workspace, plain: dict[str, Object], runtime: frozenset[str]) -> None:
     lost = "signal/src/msb_32.cc"
     assert lost in plain
-    table = shipped_source_table()
+    table = tables(workspace, "reference")
     less = {name: tuple(path for path in own if path != lost) for name, own in table.kernels.items()}
     with pytest.raises(AssertionError, match="MostSignificantBit32"):
         check(SourceTable(table.revision, table.core, less), plain, runtime)

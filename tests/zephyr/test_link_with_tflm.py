@@ -20,11 +20,12 @@ from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.small_models import dense
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.device.session.device_session import DeviceSession
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.tflm.revision import tflm_of
 
 pytestmark = pytest.mark.zephyr
 

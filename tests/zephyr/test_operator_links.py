@@ -15,6 +15,7 @@ from benchmarks.bare_app import bare_app
 from benchmarks.compiling import Compiler
 from benchmarks.kernel_links import Adding, Linker
 from benchmarks.operator_links import LIBRARIES, Measured, measure
+from tests.zephyr.conftest import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.kernels.code_size import KernelTable, load_table
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table as shipped_operators
@@ -26,15 +27,14 @@ BOARD = "mps2/an385"
 
 
 @pytest.fixture(scope="module")
-def pinned(workspace: Workspace) -> None:
-    if workspace.tflm_dir is None or workspace.tflm_revision != shipped_source_table().revision:
-        pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
+def known(workspace: Workspace) -> None:
+    known_tflm(workspace)
     if workspace.cmsis_nn_dir is None:
         pytest.skip("the workspace has no cmsis-nn")
 
 
 @pytest.fixture(scope="module")
-def linked(pinned: None, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Measured]:
+def linked(known: None, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Measured]:
     """Every operator of each library."""
     found: dict[str, Measured] = {}
     for library in LIBRARIES:
@@ -44,16 +44,18 @@ def linked(pinned: None, tmp_path_factory: pytest.TempPathFactory) -> Mapping[st
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_every_operator_links_alone(linked: Mapping[str, Measured], library: str) -> None:
+def test_every_operator_links_alone(workspace: Workspace, linked: Mapping[str, Measured], library: str) -> None:
     links = linked[library].links
     assert {link.adding.register: link.lacking or link.failure for link in links if not link.links} == {}
-    assert {call.register for call in shipped_operators().calls.values()} <= {link.adding.register for link in links}
+    assert {call.register for call in shipped_operators(workspace.tflm_revision).calls.values()} <= {
+        link.adding.register for link in links
+    }
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_shipped_table_is_what_comes_of_it(linked: Mapping[str, Measured], library: str) -> None:
     now = linked[library]
-    shipped = load_table(library, now.table.core)
+    shipped = load_table(library, now.table.core, now.table.revision)
     assert shipped.core == now.table.core
     assert shipped.rows.keys() == now.table.rows.keys()
     for link in now.links:
@@ -64,13 +66,13 @@ def test_the_shipped_table_is_what_comes_of_it(linked: Mapping[str, Measured], l
         assert abs(_flash(now.table, name) - _flash(shipped, name)) <= 64 + 0.15 * _flash(shipped, name), name
 
 
-def test_a_source_left_out_is_noticed(pinned: None, tmp_path: Path) -> None:
+def test_a_source_left_out_is_noticed(known: None, workspace: Workspace, tmp_path: Path) -> None:
     bare = bare_app(tmp_path, BOARD, "reference")
     linker = Linker(bare, "reference", tmp_path, Compiler(bare, tmp_path))
     adding = Adding("Register_PAD", "Register_PAD", "AddPad()")
     linker.compile([adding])
     assert linker.link(adding).links
-    table = shipped_source_table()
+    table = shipped_source_table("reference", workspace.tflm_revision)
     lost = "tensorflow/lite/micro/kernels/pad.cc"
     less = tuple(path for path in table.kernels["Register_PAD"] if path != lost)
     assert len(less) == len(table.kernels["Register_PAD"]) - 1

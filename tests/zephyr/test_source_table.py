@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped table of sources against the workspace's tflite-micro."""
+"""The shipped tables of sources against the workspace's tflite-micro and CMSIS-NN."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.zephyr.conftest import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.cmsis_nn_tree import CmsisNnTree
 from tflm_zephyr.tflm.sources import TflmTree, shipped_source_table
@@ -13,19 +14,15 @@ pytestmark = pytest.mark.zephyr
 
 
 @pytest.mark.parametrize("library", ["reference", "cmsis_nn"])
-def test_the_shipped_table_is_that_of_the_pinned_revision(workspace: Workspace, library: str) -> None:
-    shipped = shipped_source_table(library)
-    if workspace.tflm_dir is None or workspace.tflm_revision != shipped.revision:
-        pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
+def test_the_shipped_table_is_that_of_the_checkout(workspace: Workspace, library: str) -> None:
+    tflm, revision = known_tflm(workspace), workspace.tflm_revision
+    shipped = shipped_source_table(library, revision)
     if library == "reference":
-        assert TflmTree(workspace.tflm_dir).table(shipped.revision) == shipped
+        assert TflmTree(tflm).table(revision) == shipped
     else:
         if workspace.cmsis_nn_dir is None:
             pytest.skip("the workspace has no cmsis-nn")
         functions = CmsisNnTree(workspace.cmsis_nn_dir)
-        assert (
-            TflmTree(workspace.tflm_dir, library).table(shipped.revision, functions, workspace.cmsis_nn_revision)
-            == shipped
-        )
+        assert TflmTree(tflm, library).table(revision, functions, workspace.cmsis_nn_revision) == shipped
     for path in shipped.select(shipped.kernels):
-        assert (workspace.tflm_dir / path).is_file()
+        assert (tflm / path).is_file()

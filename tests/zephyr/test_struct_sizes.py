@@ -1,83 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of struct sizes against the compiler, on the TFLM of the workspace."""
+"""The shipped struct sizes of a known revision against the compiler, on the TFLM of the workspace."""
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from elftools.elf.elffile import ELFFile
 
+from benchmarks.revision_tables import COMPILER, HIDDEN, PREALLOCATED, builtin_data, layouts, struct_sizes
+from tests.zephyr.conftest import ROOT, known_tflm
 from tflm_zephyr.build.workspace import Workspace
-from tflm_zephyr.tflm.struct_sizes import BUILTIN_DATA, CORTEX_M, CORTEX_M_STATIC, Layout, StructSizes
+from tflm_zephyr.tflm.struct_sizes import cortex_m_sizes
 
-COMPILER = shutil.which("arm-none-eabi-g++")
-pytestmark = [pytest.mark.zephyr, pytest.mark.skipif(COMPILER is None, reason="needs arm-none-eabi-g++")]
-
-# Not to be named from outside: MicroBuiltinDataAllocator is a vtable pointer and a reference, the two of
-# micro_resource_variable.h are written out here.
-HIDDEN = {
-    "MicroBuiltinDataAllocator": "struct MicroBuiltinDataAllocator : TfLiteBridgeBuiltinDataAllocator {"
-    " void* Allocate(size_t, size_t) override; void Deallocate(void*) override; void* allocator; };",
-    "MicroResourceVariable": "struct MicroResourceVariable {"
-    " const char* container; const char* name; void* buffer; size_t bytes; int8_t value; };",
-}
-HEADERS = (
-    "c/builtin_op_data.h",
-    "micro/memory_planner/greedy_memory_planner.h",
-    "micro/micro_allocation_info.h",
-    "micro/micro_allocator.h",
-    "micro/micro_resource_variable.h",
-    "micro/tflite_bridge/flatbuffer_conversions_bridge.h",
-)
+pytestmark = [pytest.mark.zephyr, pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"needs {COMPILER}")]
 
 
-def measured(tflm: Path, folder: Path, names: list[str], *defines: str) -> tuple[Mapping[str, Layout], int]:
-    """sizeof and alignof by the sizes of arrays in an object file, and the planner's bytes a buffer."""
-    lines = [f'#include "tensorflow/lite/{header}"' for header in HEADERS]
-    lines += ["using namespace tflite;", "namespace hidden {", *HIDDEN.values(), "}"]
-    for name in names:
-        kind = f"hidden::{name}" if name in HIDDEN else name
-        kind = f"internal::{name}" if name == "ScratchBufferRequest" else kind
-        lines.append(f"char size_{name}[sizeof({kind})]; char align_{name}[alignof({kind})];")
-    lines.append('extern "C" int record() { return GreedyMemoryPlanner::per_buffer_size(); }')
-    (folder / "sizes.cc").write_text("\n".join(lines))
-    static = tflm / "third_party_static"
-    includes = [tflm, static / "gemmlowp", static / "flatbuffers" / "include", static / "ruy"]
-    argv = [str(COMPILER), "-mcpu=cortex-m3", "-mthumb", "-std=c++17", "-fno-rtti", "-fno-exceptions", "-c", "-O1"]
-    argv += [*defines, *(f"-I{path}" for path in includes), "sizes.cc", "-o", "sizes.o"]
-    subprocess.run(argv, cwd=folder, check=True)
-    with (folder / "sizes.o").open("rb") as stream:
-        elf = ELFFile(stream)
-        symbols = {symbol.name: symbol for symbol in elf.get_section_by_name(".symtab").iter_symbols()}
-        at = symbols["record"]["st_value"] & ~1
-        number, opcode = elf.get_section(symbols["record"]["st_shndx"]).data()[at : at + 2]
-    assert opcode == 0x20, "no movs r0, #number"
-    sizes = {name: symbol["st_size"] for name, symbol in symbols.items()}
-    layouts = {name: (sizes[f"size_{name}"], sizes[f"align_{name}"]) for name in names}
-    return layouts, number
-
-
-@pytest.mark.parametrize(("sizes", "defines"), [(CORTEX_M, ()), (CORTEX_M_STATIC, ("-DTF_LITE_STATIC_MEMORY",))])
-def test_every_layout(workspace: Workspace, tmp_path: Path, sizes: StructSizes, defines: tuple[str, ...]) -> None:
-    assert workspace.tflm_dir is not None
-    found = measured(workspace.tflm_dir, tmp_path, sorted(sizes.layouts), *defines)
-    assert found == (dict(sizes.layouts), sizes.planner_record_bytes)
+@pytest.mark.parametrize("static_memory", [False, True])
+def test_every_layout(workspace: Workspace, tmp_path: Path, static_memory: bool) -> None:
+    tflm = known_tflm(workspace)
+    found = struct_sizes(tflm, tmp_path, static_memory=static_memory)
+    shipped = cortex_m_sizes(workspace.tflm_revision, static_memory=static_memory)
+    assert {name: vars(found)[name] for name in vars(found) if name not in ("layouts", "builtin_data")} == {
+        name: vars(shipped)[name] for name in vars(shipped) if name not in ("layouts", "builtin_data")
+    }
+    assert dict(found.layouts) == dict(shipped.layouts)
 
 
 def test_operators_with_builtin_data_are_those_of_tflm(workspace: Workspace) -> None:
-    assert workspace.tflm_dir is not None
-    lite = workspace.tflm_dir / "tensorflow" / "lite"
-    resolver = (lite / "micro" / "micro_mutable_op_resolver.h").read_text()
-    conversions = (lite / "core" / "api" / "flatbuffer_conversions.cc").read_text()
-    allocated = {
-        match[1]: re.search(r"Allocate<(\w+)>", match[2])
-        for match in re.finditer(r"^TfLiteStatus (Parse\w+)\(const Operator\*[^{]*\{(.*?)^\}", conversions, re.S | re.M)
-    }
-    registered = re.findall(r"AddBuiltin\(\s*BuiltinOperator_(\w+),.*?(Parse\w+)\);", resolver, re.S)
-    found = {key: allocated[parser] for key, parser in registered}
-    assert {key: match[1] for key, match in found.items() if match} == dict(BUILTIN_DATA)
+    assert builtin_data(known_tflm(workspace)) == dict(cortex_m_sizes(workspace.tflm_revision).builtin_data)
+
+
+def test_the_apps_allocator_is_as_large_as_its_stand_in(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The class in the app's template has the layout of the struct that is measured in its place."""
+    (template,) = (ROOT / "templates").rglob("preallocated.hpp.j2")
+    text = template.read_text(encoding="utf-8").replace('{{ banner("//") }}\n', "")
+    (tmp_path / "preallocated.hpp").write_text(text)
+    real = f'}}\n#include "{tmp_path}/preallocated.hpp"\nnamespace hidden {{ using tflm_app::{PREALLOCATED};'
+    monkeypatch.setitem(HIDDEN, PREALLOCATED, real)
+    found, _ = layouts(known_tflm(workspace), tmp_path, [PREALLOCATED])
+    assert found[PREALLOCATED] == cortex_m_sizes(workspace.tflm_revision).of(PREALLOCATED)

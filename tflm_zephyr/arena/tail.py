@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Graph, Operator, Subgraph, Tensor
-from tflm_zephyr.tflm import BUILTIN_DATA, CORTEX_M, StructSizes
+from tflm_zephyr.tflm import StructSizes, cortex_m_sizes
 
 ARENA_ALIGNMENT = 16
 SLACK_BYTES = 64
@@ -56,14 +56,14 @@ class TailEstimate:
         return align_up(need, ARENA_ALIGNMENT)
 
 
-def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: StructSizes = CORTEX_M) -> int:
+def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: StructSizes | None = None) -> int:
     """One arena for several models with their heads' bytes, prepared one after the other by one MicroAllocator.
 
     The head is as large as the largest of them (CommitStaticMemoryPlan() reserves the most of all so far). The tails
     add up, but for the allocator's and planner's own objects, which are there once; a model is planned above those of
     the models before it.
     """
-    arena = _Arena()
+    arena, sizes = _Arena(), sizes or cortex_m_sizes()
     for name in sizes.own_objects:
         arena.take(*sizes.of(name))
     before = own = arena.tail
@@ -98,13 +98,13 @@ class _Arena:
 
 
 def estimate_tail(
-    graph: Graph, library: KernelLibrary, sizes: StructSizes = CORTEX_M, *, variables_planned: bool = False
+    graph: Graph, library: KernelLibrary, sizes: StructSizes | None = None, *, variables_planned: bool = False
 ) -> TailEstimate:
     """The tail for `graph` with the kernels of `library` on a device whose structs have these `sizes`.
 
     `variables_planned`: the model's plan gives variable tensors offsets, so that they are in the head.
     """
-    model, arena = graph.model, _Arena()
+    model, arena, sizes = graph.model, _Arena(), sizes or cortex_m_sizes()
     subgraphs = model.subgraphs
     operators = [(subgraph, operator) for subgraph in subgraphs for operator in subgraph.operators]
     for name in sizes.own_objects:
@@ -123,8 +123,8 @@ def estimate_tail(
         _take_array(arena, sizes, "NodeAndRegistration", len(subgraph.operators))
     arena.close("nodes and registrations")
     for _, operator in operators:
-        if operator.key in BUILTIN_DATA and operator.custom_code is None:
-            arena.take(*sizes.of(BUILTIN_DATA[operator.key]))
+        if operator.key in sizes.builtin_data and operator.custom_code is None:
+            arena.take(*sizes.of(sizes.builtin_data[operator.key]))
     arena.close("builtin data")
     for subgraph, operator in operators:
         for size in library.persistent(model, subgraph, operator):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a board is, and the kernels and the main stack that an app for it gets."""
+"""Boards, and the kernels and the main stack of an app for them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from tflm_zephyr.boards.kernel_choice import (
     libraries_of,
 )
 from tflm_zephyr.boards.main_stack import DEBUG_BYTES, UNMEASURED_BYTES, least_main_stack_bytes, main_stack_bytes
-from tflm_zephyr.boards.zephyr_version import PINNED_ZEPHYR, ZephyrVersion
 
 __all__ = [
     "AUTO",
     "CMSIS_NN",
     "DEBUG_BYTES",
-    "PINNED_ZEPHYR",
     "REFERENCE",
     "UNMEASURED_BYTES",
     "Board",
     "KernelChoice",
     "QemuSpec",
-    "ZephyrVersion",
     "choose",
     "kernel_libraries",
     "known_boards",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel libraries an app carries, and for which cores: by what was asked for and the boards. Pure.
+"""The kernel libraries that an app carries, and for which cores, by the user's choice and the boards. Pure.
 
 CMSIS-NN is for Cortex-M, and for models that give it work: its kernels take 4 KB of flash and more above the
 reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr
@@ -21,7 +21,7 @@ ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
 
 
 LEAST_WORK = 1000
-"""Multiply-accumulates that CMSIS-NN must have to do for "auto" to take it: about 1.5 ms of the reference kernels' time
+"""Fewest multiply-accumulates for which "auto" takes CMSIS-NN: about 1.5 ms of the reference kernels' time
 at 64 MHz (person_detect has 7.2 million and takes them 700 million instructions on a Cortex-M3)."""
 
 
@@ -41,7 +41,7 @@ class KernelChoice:
 def choose(
     asked: str, boards: Sequence[Board], available: Collection[str], *, work: int = LEAST_WORK, wrong: str = ""
 ) -> KernelChoice:
-    """The libraries for `boards`. `asked` is "auto" or a library's name, `available` what the workspace has.
+    """The libraries for `boards`. `asked` is "auto" or a library's name, `available` has those of the workspace.
 
     `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.uses). `wrong`: what it
     would compute wrongly (kernels.uses), "" for nothing.
@@ -77,7 +77,7 @@ def choose(
 
 
 def libraries_of(board: Board) -> tuple[str, ...]:
-    """What "auto" may give for `board`, sorted."""
+    """The libraries that "auto" may give for `board`, sorted."""
     if board.cortex_m is None:
         return (CMSIS_NN, REFERENCE)
     return (CMSIS_NN,) if board.cortex_m else (REFERENCE,)

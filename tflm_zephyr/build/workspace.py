@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr import process
-from tflm_zephyr.boards import ZephyrVersion
 from tflm_zephyr.errors import BuildError
+from tflm_zephyr.tflm import ZephyrVersion
 
 if TYPE_CHECKING:
     from west.manifest import Manifest

@@ -20,9 +20,9 @@ from tflm_zephyr.codegen.arena_json import (
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
-from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
+from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, Tflm, app_kernels, plan_request
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 from tflm_zephyr.codegen.rendering import render, render_workflow
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
@@ -48,7 +48,6 @@ __all__ = [
     "Runtime",
     "SizePart",
     "StackMeasurement",
-    "Tflm",
     "app_file",
     "app_folder",
     "app_kernels",
@@ -65,7 +64,6 @@ __all__ = [
     "render",
     "render_workflow",
     "target_of",
-    "tflm_of",
     "with_arenas",
     "write_copy",
     "write_recording_app",

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tflm_zephyr import __version__
-from tflm_zephyr.boards import PINNED_ZEPHYR, Board, ZephyrVersion, load_board
+from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.codegen.app_file import AppConfig
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
@@ -17,13 +17,13 @@ from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.model_spec import BuiltModel, GoldenRequest, built_model
-from tflm_zephyr.codegen.prepared_model import PreparedModel, Tflm, app_kernels
+from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import CMSIS_NN_REVISION, kind_of, other_kernels
+from tflm_zephyr.kernels import kind_of, other_kernels
 from tflm_zephyr.model import load_model
-from tflm_zephyr.tflm import op_resolver, sources, typed_for
+from tflm_zephyr.tflm import TflmRevision
 
 
 @dataclass(frozen=True)
@@ -37,31 +37,10 @@ class Generated:
     golden_files: Mapping[str, bytes]
 
 
-def tflm_of(
-    tflm_dir: Path | None,
-    revision: str = "",
-    libraries: Iterable[str] = ("cmsis_nn", "reference"),
-    library_dir: Path | None = None,
-    library_revision: str = "",
-    zephyr: ZephyrVersion = PINNED_ZEPHYR,
-) -> Tflm:
-    """TFLM in the checkout `tflm_dir` at `revision`, or the revision that Zephyr 4.1 pins when None; in `zephyr`.
-
-    `libraries` names the kernel libraries that are there, `library_dir` the checkout of CMSIS-NN, and
-    `library_revision` its commit.
-    """
-    tables = {
-        name: sources.source_table_for(tflm_dir, revision, name, library_dir, library_revision) for name in libraries
-    }
-    found = next(iter(tables.values())).revision
-    cmsis_nn = CMSIS_NN_REVISION if tflm_dir is None else library_revision
-    return Tflm(op_resolver.operator_table_for(tflm_dir, found), tables, found, typed_for(tflm_dir), cmsis_nn, zephyr)
-
-
 def generate(
     config: AppConfig,
     app: Path,
-    tflm: Tflm,
+    tflm: TflmRevision,
     *,
     boards: Sequence[Board] = (),
     keep_golden: bool = False,
@@ -107,9 +86,9 @@ def generate(
 def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:
     """Remarks on the choice of kernels, on a Zephyr that was not tried, and on kernels without in-place rules."""
     notes = [*setup.own.choice.notes]
-    zephyr = setup.tflm.zephyr
-    if zephyr.series != PINNED_ZEPHYR.series:
-        notes.append(f"for Zephyr {zephyr.version}; such apps were tried with {PINNED_ZEPHYR.series} alone")
+    if not setup.tflm.tried:
+        tried = " and ".join(setup.tflm.pins.tried_zephyrs)
+        notes.append(f"for Zephyr {setup.tflm.zephyr.version}; such apps were tried with {tried} alone")
     others = other_kernels(setup.tflm.revisions(setup.kernels))
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in setup.app.models):
         notes.append(f"no output overlaps an input, as the kernels are not those that this was read in: {others}")

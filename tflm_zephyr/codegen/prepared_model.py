@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.arena import (
@@ -16,43 +16,14 @@ from tflm_zephyr.arena import (
     plan,
     preallocated_tensors,
 )
-from tflm_zephyr.boards import CMSIS_NN, PINNED_ZEPHYR, Board, KernelChoice, ZephyrVersion, choose, kernel_libraries
+from tflm_zephyr.boards import Board, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
-from tflm_zephyr.tflm import (
-    CORTEX_M,
-    CORTEX_M_STATIC,
-    PREALLOCATED_ALLOCATOR,
-    StructSizes,
-    op_resolver,
-    sources,
-    with_layout,
-)
-
-
-@dataclass(frozen=True)
-class Tflm:
-    """The TFLM that an app is generated for: its op resolver's calls, and its sources by kernel library.
-
-    `typed`: see typed_registrations. `cmsis_nn_revision`: of the CMSIS-NN that its kernels call, "" when not known.
-    `zephyr`: the Zephyr around it.
-    """
-
-    operators: op_resolver.OperatorTable
-    sources: Mapping[str, sources.SourceTable]
-    revision: str
-    typed: tuple[str, ...] = ()
-    cmsis_nn_revision: str = ""
-    zephyr: ZephyrVersion = PINNED_ZEPHYR
-
-    def revisions(self, kernels: Iterable[str]) -> dict[str, str]:
-        """Revisions of TFLM, and of CMSIS-NN when it is among `kernels` (kernel libraries by name)."""
-        cmsis_nn = {"CMSIS-NN": self.cmsis_nn_revision} if CMSIS_NN in kernels else {}
-        return {"TFLM": self.revision, **cmsis_nn}
+from tflm_zephyr.tflm import StructSizes, TflmRevision, op_resolver
 
 
 @dataclass(frozen=True)
@@ -104,7 +75,7 @@ class PreparedModel:
         return self.plan.offsets is not None
 
 
-def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Board], tflm: Tflm) -> AppKernels:
+def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Board], tflm: TflmRevision) -> AppKernels:
     """The kernels of the app `config` with `models`, in its order, for `boards`. Raises AppError."""
     faults = zip(config.models, (miscomputed(model, tflm.revision) for model in models), strict=True)
     wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
@@ -116,7 +87,7 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
         transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
         revision=tflm.revision,
     )
-    sizes = CORTEX_M_STATIC if config.tflm == "selected" else CORTEX_M  # selected defines TF_LITE_STATIC_MEMORY
+    sizes = tflm.struct_sizes(static_memory=config.tflm == "selected")
     return AppKernels(choice, libraries, sizes, not other_kernels(tflm.revisions(choice.names)))
 
 
@@ -125,7 +96,7 @@ def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> Plan
     if config.plan_file is not None and config.plan != "packed":
         raise AppError("plan: online leaves to TFLM what plan_file places", where=config.label, hint="Drop one of them")
     preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
-    sizes = with_layout(kernels.sizes, "MicroAllocator", PREALLOCATED_ALLOCATOR) if preallocated else kernels.sizes
+    sizes = kernels.sizes.preallocating() if preallocated else kernels.sizes
     declared = frozenset(item.name for item in config.custom_operators)
     return PlanRequest(
         libraries=tuple(library.without(declared) for library in kernels.libraries),
@@ -139,7 +110,7 @@ def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> Plan
     )
 
 
-def prepare(config: ModelConfig, model: Model, tflm: Tflm, kernels: AppKernels) -> PreparedModel:
+def prepare(config: ModelConfig, model: Model, tflm: TflmRevision, kernels: AppKernels) -> PreparedModel:
     """Check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
     check_interface(model)
     check_types(model, frozenset(item.name for item in config.custom_operators), revision=tflm.revision)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flash and RAM of an app on a board before anything is built, and whether it fits there. Pure.
 
-A sum of parts: the board's base (board_sizes), the kernels (kernel_sizes), each model's bytes, reference data and
-arena, and the main stack. What is known to the byte has no error; the rest has the bounds that the tables' own
-measurements give: how far apps of real models were off, a hundredth of the kernels, how much cores and boards differ
-where another stands in, and the largest kernel of all for one that was not measured. The tables are of GNU Arm
-Embedded 12.2 with picolibc.
+The estimate is a sum of parts: the board's base (board_sizes), the kernels (kernels.code_size), each model's bytes,
+reference data and arena, and the main stack. Models, data and arena are known to the byte. The error bound is the
+largest deviation measured on real apps, plus padding: a hundredth of the kernels, the difference between cores or
+boards where another one stands in, and the largest kernel of all for one that was not measured. The tables were
+measured with GNU Arm Embedded 12.2 and picolibc.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
 
 @dataclass(frozen=True)
 class RegionEstimate:
-    """Bytes of one memory: the estimate, how far below and above it the truth may lie, and what the board has.
+    """Bytes of one memory: the estimate, its error bounds below and above, and the board's size.
 
     `above_bytes` is None where the estimate is a lower bound and nothing more.
     """
@@ -53,7 +53,7 @@ class RegionEstimate:
 
     @property
     def over_bytes(self) -> int:
-        """By how much the estimate is over what there is; 0 where it is not."""
+        """Bytes by which the estimate exceeds the memory; 0 where it does not."""
         return max(0, self.used_bytes - self.available_bytes)
 
 
@@ -113,7 +113,7 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     backend = backend_of(spec.backend)
     if not backend.measured_base:
         return Verdict(board.name, reason=f"no app of the backend {backend.name} was measured")
-    found = base_for(board)
+    found = base_for(spec, board)
     if found is None:
         return Verdict(board.name, reason=f"nothing was measured for its core ({board.core or board.arch})")
     base, library = found.base, _library(spec, board)
@@ -189,7 +189,7 @@ def _with_golden(model: ModelSpec, parts: tuple[SizePart, ...], runs: int) -> tu
 
 
 def _use(used: int, off: tuple[int, int], around: int, above: int | None, available: int) -> RegionEstimate:
-    """`off`: by how much less and more real apps took; the estimate is moved to the middle of that."""
+    """`off`: the lowest and highest deviation of real apps; the estimate is moved to the middle of these."""
     middle = (off[0] + off[1]) // 2
     half = max(off[1] - middle, middle - off[0])
     bound = half + around

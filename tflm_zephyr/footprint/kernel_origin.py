@@ -23,7 +23,7 @@ from tflm_zephyr.footprint.link_map import LinkMap
 from tflm_zephyr.footprint.measurement import map_of, source_folders
 from tflm_zephyr.kernels import Node, has_cmsis_nn, uses_of, why_reference
 from tflm_zephyr.model import Model, parse_model
-from tflm_zephyr.tflm import shipped_operator_table
+from tflm_zephyr.tflm import KNOWN_PINS, shipped_operator_table
 
 CMSIS_NN, REFERENCE, OWN = "cmsis_nn", "reference", "custom"
 NO_KERNEL = "TFLM has no CMSIS-NN kernel for it"
@@ -105,7 +105,8 @@ def found_kernels(
 
 
 def _library(key: str, libraries: Mapping[str, str], functions: set[str]) -> str:
-    call = shipped_operator_table().calls.get(key)
+    tables = (shipped_operator_table(revision) for revision in KNOWN_PINS)
+    call = next((table.calls[key] for table in tables if key in table.calls), None)
     name = attribution.registered_operator(call.register) if call is not None and call.register else None
     if call is None and name is None and key not in libraries:
         return OWN

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables of sizes have for an app on a board, and by how much it may differ where another stands in. Pure.
+"""Base and kernels of an app on a board from the tables of sizes, with an error bound where others stand in. Pure.
 
-A board that was not measured takes the base of one with its core, or of any Cortex-M where its core is not known, and
-kernels those of the nearest core. Another revision of TFLM or of Zephyr than the tables' takes theirs. Beside each
-number stands how much measured boards and cores differ, a tenth at least.
+The tables are those of the app's TFLM revision; an unknown revision takes the newest known one's. A board that was not
+measured takes the base of one with its core, or of any Cortex-M where its core is not known, and the kernels of the
+nearest core. The error bound is then the largest difference between measured boards or cores, at least a tenth.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tflm_zephyr.boards import CMSIS_NN, PINNED_ZEPHYR, Board, ZephyrVersion, stem_of
+from tflm_zephyr.boards import CMSIS_NN, Board, stem_of
 from tflm_zephyr.codegen import AppSpec
 from tflm_zephyr.footprint.board_sizes import BoardBase, board_base, measured_boards
-from tflm_zephyr.kernels import CMSIS_NN_REVISION, CORES, FPU, KernelNeed, all_tables, kernel_need, load_table
+from tflm_zephyr.kernels import CORES, FPU, KernelNeed, all_tables, kernel_need
+from tflm_zephyr.tflm import KNOWN_PINS, ZephyrVersion, sized_revision
 
 # Apps give described boards CONFIG_ISR_STACK_SIZE=768 in boards/, any other keeps Zephyr's default of 2048.
 _LARGER_INTERRUPT_STACK_BYTES = 2048 - 768
-_SHARE = 10  # what stands in is a tenth off at least, whatever those that were measured differ by
+_SHARE = 10  # a number that stands in is taken to be a tenth off at least
 
 
 @dataclass(frozen=True)
 class BaseFound:
-    """A board's base, by how many bytes of flash and RAM it may be off, and remarks.
+    """A board's base, its error bounds in bytes of flash and RAM, and remarks.
 
     `same_core`: whether the board's core is known, so that `base.core` is its own.
     """
@@ -38,7 +39,7 @@ class BaseFound:
 
 @dataclass(frozen=True)
 class KernelsFound:
-    """What the kernels take; `spread` where others stand in, `unknown` for those that no table has."""
+    """The kernels' bytes; error bounds: `spread` where others stand in, `unknown` for kernels that no table has."""
 
     need: KernelNeed
     spread_flash: int
@@ -48,15 +49,17 @@ class KernelsFound:
     notes: tuple[str, ...]
 
 
-def base_for(board: Board) -> BaseFound | None:
+def base_for(spec: AppSpec, board: Board) -> BaseFound | None:
     """The base for `board`; None without any for its core or, where that is not known, its architecture."""
+    facts, series = sized_revision(spec.tflm_revision), ZephyrVersion(spec.zephyr_version).series
     name = re.sub(r"@[^/]*", "", board.name)
-    found = board_base(name)
+    found = board_base(name, facts, series)
     if found is not None:
         return BaseFound(found)
     if board.core not in CORES and (board.core or board.arch != "arm"):
         return None
-    bases = [base for measured in measured_boards() if (base := board_base(measured)) is not None]
+    measured = (board_base(other, facts, series) for other in measured_boards(facts))
+    bases = [base for base in measured if base is not None]
     if not bases:
         return None
     nearest = min(bases, key=lambda base: (base.core.removesuffix(FPU) != board.core, base.board))
@@ -78,15 +81,16 @@ def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
     """All kernels of the app, of `library`, on the board whose base was `found`."""
     base = found.base
     names = tuple(sorted({name for model in spec.models for name in model.runtime.registrations}))
-    need = kernel_need(names, library, base.core, linked=base.linked)
+    facts = sized_revision(spec.tflm_revision)
+    need = kernel_need(names, library, base.core, linked=base.linked, revision=facts)
     notes: list[str] = []
     spread = (0, 0)
     if need.measured_core != base.core:
         notes.append(f"kernels were not measured for {base.core}: those for {need.measured_core} stand in")
     if need.measured_core != base.core or not found.same_core:
         others = [
-            kernel_need(names, library, table.core, linked=base.linked)
-            for table in all_tables()
+            kernel_need(names, library, table.core, linked=base.linked, revision=facts)
+            for table in all_tables(facts)
             if table.library_name == library
         ]
         least = need.flash_bytes // _SHARE, need.ram_bytes // _SHARE
@@ -94,7 +98,7 @@ def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
             max(least[0], _span(n.flash_bytes for n in others)),
             max(least[1], _span(n.ram_bytes for n in others)),
         )
-    largest = _largest(library, need.measured_core) if need.unknown else (0, 0)
+    largest = _largest(library, need.measured_core, facts) if need.unknown else (0, 0)
     own = [name.removesuffix("()") for name in need.unknown if name.endswith("()")]
     other = [name for name in need.unknown if not name.endswith("()")]
     if own:
@@ -106,25 +110,26 @@ def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
 
 
 def revisions_for(spec: AppSpec, library: str, base: BoardBase, need: KernelNeed) -> tuple[int, int, tuple[str, ...]]:
-    """How many bytes of flash and RAM the numbers may be off as they are of other revisions, and remarks."""
+    """Error bounds in bytes of flash and RAM where other revisions stand in for the app's, and remarks."""
     notes = []
-    measured = load_table(library, need.measured_core).revision
-    if spec.tflm_revision != measured:
+    facts = sized_revision(spec.tflm_revision)
+    cmsis_nn = KNOWN_PINS[facts].cmsis_nn
+    if spec.tflm_revision != facts:
         which = spec.tflm_revision[:12] or "of no known revision"
-        notes.append(f"TFLM {which} was not measured: {measured[:12]} stands in")
-    if library == CMSIS_NN and spec.cmsis_nn_revision not in ("", CMSIS_NN_REVISION):
-        notes.append(f"CMSIS-NN {spec.cmsis_nn_revision[:12]} was not measured: {CMSIS_NN_REVISION[:12]} stands in")
-    if ZephyrVersion(spec.zephyr_version).series != PINNED_ZEPHYR.series:
-        notes.append(f"Zephyr {spec.zephyr_version} was not measured: {PINNED_ZEPHYR.version} stands in")
+        notes.append(f"TFLM {which} was not measured: {facts[:12]} stands in")
+    if library == CMSIS_NN and spec.cmsis_nn_revision not in ("", cmsis_nn):
+        notes.append(f"CMSIS-NN {spec.cmsis_nn_revision[:12]} was not measured: {cmsis_nn[:12]} stands in")
+    if ZephyrVersion(spec.zephyr_version).series != ZephyrVersion(base.zephyr).series:
+        notes.append(f"Zephyr {spec.zephyr_version} was not measured: {base.zephyr} stands in")
     if not notes:
         return 0, 0, ()
     return (base.flash_bytes + need.flash_bytes) // _SHARE, (base.ram_bytes + need.ram_bytes) // _SHARE, tuple(notes)
 
 
-def _largest(library: str, core: str) -> tuple[int, int]:
+def _largest(library: str, core: str, revision: str) -> tuple[int, int]:
     """Flash and RAM of the largest kernel in the table."""
-    table = next(t for t in all_tables() if (t.library_name, t.core) == (library, core))
-    alone = [kernel_need([name], library, core) for name in table.rows]
+    table = next(t for t in all_tables(revision) if (t.library_name, t.core) == (library, core))
+    alone = [kernel_need([name], library, core, revision=revision) for name in table.rows]
     return max(n.flash_bytes for n in alone), max(n.ram_bytes for n in alone)
 
 

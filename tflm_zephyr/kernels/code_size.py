@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flash, RAM and stack that kernels need, from a table measured by linking each of TFLM's operators.
+"""Flash, RAM and stack that kernels need, from tables measured by linking each of TFLM's operators.
 
-`benchmarks/operator_links.py --update` writes the table data/kernel_sizes.json with the compile flags of a generated
-app. For each registration function it has what the linker keeps when an app adds that function and nothing else:
-kernel, parser and helpers that TFLM's core does not bring. Kernels share much of that, so several need the union.
-Functions of the compiler's libraries have names, as an app's base may bring them anyway.
+`benchmarks/operator_links.py --update` writes kernel_sizes.json in the data folder of a TFLM revision, with the compile
+flags of a generated app. For each registration function it has what the linker keeps when an app adds that function
+and nothing else: kernel, parser and helpers that TFLM's core does not bring. Kernels share much of that, so several
+need the union. Functions of the compiler's libraries have names, as an app's base may bring them anyway.
 
 Stack bytes are the deepest of a kernel's Init, Prepare, Eval and Free with all that they call, read from the
 machine code: bounds, but for calls through pointers (the deepest of TFLM's services and of the kernel's own
@@ -22,14 +22,14 @@ from functools import cache
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.resources import package_data
+from tflm_zephyr.tflm import KERNEL_SIZES_FILE, PINNED_REVISION, data_folder
 
 FPU = "+fp"  # behind a core's name: compiled for its floating point unit
-# What MicroMutableOpResolver<N> grows by with N: a TFLMRegistration of 28 bytes, an operator's code and its parser
-# (tensorflow/lite/micro/micro_mutable_op_resolver.h at 8d404de7, 32-bit).
+# MicroMutableOpResolver<N> grows with N by a TFLMRegistration of 28 bytes, an operator's code and its parser
+# (TFLM's micro_mutable_op_resolver.h, 32-bit).
 RESOLVER_ENTRY_BYTES = 36
 # Kernels that run another subgraph (MicroGraph::InvokeSubgraph), whose kernels stack on top of theirs.
 RUN_SUBGRAPHS = frozenset({"Register_CALL_ONCE", "Register_IF", "Register_WHILE"})
-_DATA = "kernel_sizes.json"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Bytes:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """What one registration function needs: keys of its table's `pieces` and `library`; and bytes of stack."""
+    """The needs of one registration function: keys of its table's `pieces` and `library`, and bytes of stack."""
 
     pieces: tuple[int, ...]
     library: tuple[str, ...]
@@ -71,7 +71,7 @@ class KernelTable:
 
 @dataclass(frozen=True)
 class KernelNeed:
-    """What a set of kernels needs together.
+    """The needs of a set of kernels together.
 
     `ram_bytes` includes one resolver's entries for all of them, unknown ones too. `stack_bytes` is the deepest
     kernel's alone, on top of one of each kernel that runs subgraphs. `unknown` are registration functions that were
@@ -85,15 +85,22 @@ class KernelNeed:
     measured_core: str = ""
 
 
-def kernel_need(registrations: Iterable[str], library: str, core: str, *, linked: Collection[str] = ()) -> KernelNeed:
-    """What these registration functions ("Register_CONV_2D") need.
+def kernel_need(
+    registrations: Iterable[str],
+    library: str,
+    core: str,
+    *,
+    linked: Collection[str] = (),
+    revision: str = PINNED_REVISION,
+) -> KernelNeed:
+    """The needs of these registration functions ("Register_CONV_2D") at a known TFLM revision.
 
     library: "reference" or "cmsis_nn". core: one of kernels.CORES, with FPU behind it where the app is compiled for
     the floating point unit; the nearest measured core stands in for one that is not in the table. linked: names of
     library sections that the app has without them ("libgcc.a(_udivmoddi4.o).text").
     Raises AppError for a library or core that is none.
     """
-    table = load_table(library, core)
+    table = load_table(library, core, revision)
     wanted = sorted(set(registrations))
     rows = [table.rows[name] for name in wanted if name in table.rows]
     parts = [table.pieces[i] for i in sorted({i for row in rows for i in row.pieces})]
@@ -112,11 +119,11 @@ def _stack_bytes(stacks: Mapping[str, int]) -> int:
     return outer + max((size for name, size in stacks.items() if name not in RUN_SUBGRAPHS), default=0)
 
 
-def load_table(library: str, core: str) -> KernelTable:
+def load_table(library: str, core: str, revision: str = PINNED_REVISION) -> KernelTable:
     """The table of `library` for `core`, or for the measured core nearest to it; AppError as for kernel_need."""
     if core.removesuffix(FPU) not in CORES:
         raise AppError(f"no core '{core}'", hint=f"Choose one of {', '.join(CORES)}, with {FPU} for its FPU")
-    tables = {table.core: table for table in all_tables() if table.library_name == library}
+    tables = {table.core: table for table in all_tables(revision) if table.library_name == library}
     if not tables:
         raise AppError(f"no kernel library '{library}'", hint="Choose reference or cmsis_nn")
     return tables[min(tables, key=lambda measured: (_distance(core, measured), measured))]
@@ -163,10 +170,10 @@ def _compact(value: object) -> str:
 
 
 @cache
-def all_tables() -> tuple[KernelTable, ...]:
-    """Every measured table."""
+def all_tables(revision: str = PINNED_REVISION) -> tuple[KernelTable, ...]:
+    """Every measured table of a known TFLM revision."""
     found = []
-    for key, raw in json.loads(package_data(_DATA)).items():
+    for key, raw in json.loads(package_data(f"{data_folder(revision)}/{KERNEL_SIZES_FILE}")).items():
         core, library = key.split()
         names = list(raw["library"])
         rows = {

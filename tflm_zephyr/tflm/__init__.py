@@ -1,33 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a TensorFlow Lite Micro is: op resolver, sources, struct sizes."""
+"""TFLM revisions as values, op resolver, sources, struct sizes."""
 
 from __future__ import annotations
 
 from tflm_zephyr.tflm import op_resolver, sources
 from tflm_zephyr.tflm.op_resolver import CustomOperator, shipped_operator_table
-from tflm_zephyr.tflm.pins import PINNED_REVISION, ZEPHYR_4_4_REVISION
-from tflm_zephyr.tflm.struct_sizes import (
-    BUILTIN_DATA,
-    CORTEX_M,
-    CORTEX_M_STATIC,
-    PREALLOCATED_ALLOCATOR,
-    StructSizes,
-    with_layout,
+from tflm_zephyr.tflm.pins import (
+    BOARD_SIZES_FILE,
+    KERNEL_SIZES_FILE,
+    KNOWN_PINS,
+    PINNED_REVISION,
+    PINNED_ZEPHYR,
+    ZEPHYR_4_4_REVISION,
+    Pins,
+    data_folder,
+    known_revision,
+    sized_revision,
 )
-from tflm_zephyr.tflm.typed_registrations import typed_for
+from tflm_zephyr.tflm.revision import KNOWN_REVISIONS, TflmRevision, tflm_of
+from tflm_zephyr.tflm.struct_sizes import StructSizes, cortex_m_sizes
+from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 __all__ = [
-    "BUILTIN_DATA",
-    "CORTEX_M",
-    "CORTEX_M_STATIC",
+    "BOARD_SIZES_FILE",
+    "KERNEL_SIZES_FILE",
+    "KNOWN_PINS",
+    "KNOWN_REVISIONS",
     "PINNED_REVISION",
-    "PREALLOCATED_ALLOCATOR",
+    "PINNED_ZEPHYR",
     "ZEPHYR_4_4_REVISION",
     "CustomOperator",
+    "Pins",
     "StructSizes",
+    "TflmRevision",
+    "ZephyrVersion",
+    "cortex_m_sizes",
+    "data_folder",
+    "known_revision",
     "op_resolver",
     "shipped_operator_table",
+    "sized_revision",
     "sources",
-    "typed_for",
-    "with_layout",
+    "tflm_of",
 ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which CMSIS-NN sources a kernel needs: the functions it names, those that they name, and so on.
+"""The CMSIS-NN sources that a kernel needs: the functions it names, those that they name, and so on.
 
 The names of CMSIS-NN's functions all begin with `arm_`, those of its tables may be any; such a name in a source
 leads to the source that defines it, and inline functions in its headers are followed likewise.
-Read in CMSIS-NN at revision e9328d612ea3ea7d0d210d3ac16ea8667c01abdd; nothing here depends on it.
+Nothing here depends on the revision of CMSIS-NN.
 """
 
 from __future__ import annotations

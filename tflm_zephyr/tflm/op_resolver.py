@@ -2,9 +2,9 @@
 """TFLM's op resolver: which `Add...()` call each operator of a model needs, and so the N of the resolver.
 
 The table of calls is read from tensorflow/lite/micro/micro_mutable_op_resolver.h of the TFLM in the user's
-workspace; a table of the revision that Zephyr 4.1 pins ships for when there is none. The resolver takes each
-builtin operator and each custom name once, whatever versions of it the model lists, and TFLM looks up the
-operators of every subgraph, called or not.
+workspace; tables of the known revisions ship for when there is none. The resolver takes each builtin operator
+and each custom name once, whatever versions of it the model lists, and TFLM looks up the operators of every
+subgraph, called or not.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 from tflm_zephyr.errors import BuildError, ModelError
 from tflm_zephyr.model import Model, Operator, Subgraph
 from tflm_zephyr.resources import package_data
+from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder
 
 if TYPE_CHECKING:
     from tflm_zephyr.model import Graph
 
 
+OPERATORS_FILE = "operators.json"
 HEADER = Path("tensorflow/lite/micro/micro_mutable_op_resolver.h")
 
 # Names that the header takes from a function (tensorflow/lite/micro/kernels/ethos_u/ethosu.cc).
@@ -156,23 +158,23 @@ def _required(arguments: str) -> bool:
     return any(part.strip() not in ("", "void") and "=" not in part for part in parts)
 
 
-@lru_cache(maxsize=1)
-def shipped_operator_table() -> OperatorTable:
-    """The table of the TFLM revision that Zephyr 4.1 pins."""
-    raw = json.loads(package_data("tflm_operators.json"))
+@lru_cache
+def shipped_operator_table(revision: str = PINNED_REVISION) -> OperatorTable:
+    """The shipped table of a known TFLM revision."""
+    raw = json.loads(package_data(f"{data_folder(revision)}/{OPERATORS_FILE}"))
     calls = {key: ResolverCall(key, method, custom, name) for key, method, custom, name in raw["calls"]}
     return OperatorTable(calls, raw["revision"], "shipped")
 
 
 def dump_operator_table(table: OperatorTable) -> str:
-    """`table` as the JSON text that `shipped_table` reads."""
+    """`table` as the JSON text that `shipped_operator_table` reads."""
     rows = [json.dumps([call.key, call.method, call.custom, call.register]) for _, call in sorted(table.calls.items())]
     listed = ",\n  ".join(rows)
     return f'{{\n "revision": {json.dumps(table.revision)},\n "calls": [\n  {listed}\n ]\n}}\n'
 
 
 def operator_table_for(tflm_dir: Path | None, revision: str = "") -> OperatorTable:
-    """The table of the tflite-micro checkout `tflm_dir` at `revision`, or the shipped one when None.
+    """The table of the tflite-micro checkout `tflm_dir` at `revision`, or that of the pinned revision when None.
 
     BuildError when the checkout lacks the header.
     """

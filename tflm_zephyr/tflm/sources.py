@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which TFLM sources an app compiles: the interpreter's core, the kernels of its operators, what those call.
+"""The TFLM sources that an app compiles: the interpreter's core, the kernels of its operators, and what those call.
 
 TFLM keeps a function's definition beside its declaration: what `x.h` or `x_kernel.h` declares stands in its own
 `.cc` or in `x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs
 are found by following its includes: every header that is reached adds the sources of its own stem, whose
 includes are followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few
 end in a link error.
-Read in tflite-micro at revision 8d404de73acf7687831e16d88e86e4f73cfddf8e; nothing here depends on it.
+Nothing here depends on TFLM's revision.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.cmsis_nn_tree import CmsisNnTree
+from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder, known_revision
 
 CORE_ROOTS = (
     "tensorflow/lite/micro/micro_interpreter.cc",
@@ -50,7 +51,6 @@ INCLUDE_DIRS = (
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
-_SHIPPED = {"reference": "tflm_sources.json", "cmsis_nn": "tflm_sources_cmsis_nn.json"}
 # These declare every kernel's registration function, and lead to kernels that nobody calls.
 _REGISTRIES = frozenset(
     {"tensorflow/lite/micro/micro_mutable_op_resolver.h", "tensorflow/lite/micro/kernels/micro_ops.h"}
@@ -178,9 +178,9 @@ class TflmTree:
         )
 
 
-def shipped_source_table(library: str = "reference") -> SourceTable:
-    """The table of the TFLM revision that Zephyr 4.1 pins, for when no workspace is there."""
-    raw = json.loads(package_data(_SHIPPED[library]))
+def shipped_source_table(library: str = "reference", revision: str = PINNED_REVISION) -> SourceTable:
+    """The shipped table of a known TFLM revision with the kernels of `library` ("reference" or "cmsis_nn")."""
+    raw = json.loads(package_data(f"{data_folder(revision)}/{sources_file(library)}"))
     sources: list[str] = raw["sources"]
     return SourceTable(
         revision=raw["revision"],
@@ -191,8 +191,13 @@ def shipped_source_table(library: str = "reference") -> SourceTable:
     )
 
 
+def sources_file(library: str) -> str:
+    """The name of a library's table in a revision's data folder."""
+    return f"sources_{library}.json"
+
+
 def dump_source_table(table: SourceTable) -> str:
-    """`table` as the JSON text that `shipped_table` reads."""
+    """`table` as the JSON text that `shipped_source_table` reads."""
     lists = (table.core, *table.kernels.values(), *table.functions.values())
     sources = sorted({path for picks in lists for path in picks})
     at = {path: i for i, path in enumerate(sources)}
@@ -218,12 +223,12 @@ def source_table_for(
     library_dir: Path | None = None,
     library_revision: str = "",
 ) -> SourceTable:
-    """The table of the checkout `tflm_dir`, or the shipped one when there is none or when all is at its revisions.
+    """The table of the checkout `tflm_dir`; the shipped one where there is none, or where all is at known revisions.
 
     `library` names the kernels; `library_dir` is the checkout of CMSIS-NN, at `library_revision`. Raises BuildError
     when it is needed and None.
     """
-    shipped = shipped_source_table(library)
+    shipped = shipped_source_table(library, known_revision(revision))
     same_library = library_dir is None or library_revision == shipped.library_revision
     if tflm_dir is None or (revision == shipped.revision and (library == "reference" or same_library)):
         return shipped

@@ -13,7 +13,9 @@ from tflm_zephyr.arena.tail import estimate_tail
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model, parse_model
-from tflm_zephyr.tflm.struct_sizes import BUILTIN_DATA, CORTEX_M, CORTEX_M_STATIC
+from tflm_zephyr.tflm.struct_sizes import cortex_m_sizes
+
+CORTEX_M, CORTEX_M_STATIC = cortex_m_sizes(), cortex_m_sizes(static_memory=True)
 
 REFERENCE = kernel_library("reference")
 
@@ -81,7 +83,7 @@ def test_the_arena_holds_what_planning_needs() -> None:
 
 
 def test_builtin_data_names_structs_that_are_measured() -> None:
-    assert all(name in CORTEX_M.layouts for name in BUILTIN_DATA.values())
+    assert all(name in CORTEX_M.layouts for name in CORTEX_M.builtin_data.values())
 
 
 # Tails that TFLM reported on Zephyr 4.1 for a Cortex-M3 with the reference kernels.

@@ -22,13 +22,14 @@ from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen import app_file
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.generation import Generated, Tflm, generate, tflm_of
+from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.files import write_atomically
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
 
 GOLDEN = ROOT / "tests" / "golden"
 DENSE = "AddFullyConnected(tflite::Register_FULLY_CONNECTED_INT8())"
@@ -41,7 +42,7 @@ def every_model_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def tflm() -> Tflm:
+def tflm() -> TflmRevision:
     return tflm_of(None)
 
 
@@ -49,7 +50,7 @@ Make = Callable[..., Generated]
 
 
 @pytest.fixture
-def make(tmp_path: Path, tflm: Tflm, fixed_reference: None) -> Make:
+def make(tmp_path: Path, tflm: TflmRevision, fixed_reference: None) -> Make:
     """Generates an app for model bytes, in memory; keywords go into ModelConfig."""
 
     def run(*models: bytes, **config: object) -> Generated:
@@ -119,7 +120,7 @@ GOLDEN_APPS = {
 }
 
 
-def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
+def whole_tree(config: AppConfig, app: Path, tflm: TflmRevision) -> dict[str, bytes]:
     """Files that `generate` writes, the manifest left out as it carries the version."""
     made = generate(config, app, tflm)
     files = {**render(made.spec), app_file.NAME: app_file.dump_app_file(config, app)}
@@ -128,7 +129,7 @@ def whole_tree(config: AppConfig, app: Path, tflm: Tflm) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("fixed_reference")
 @pytest.mark.parametrize("name", GOLDEN_APPS)
-def test_golden_tree(name: str, tmp_path: Path, tflm: Tflm, request: pytest.FixtureRequest) -> None:
+def test_golden_tree(name: str, tmp_path: Path, tflm: TflmRevision, request: pytest.FixtureRequest) -> None:
     """Every byte of an app; `pytest --update-golden` takes over the files that are generated now."""
     files = whole_tree(GOLDEN_APPS[name](tmp_path), tmp_path / "app", tflm)
     tree = GOLDEN / name
@@ -148,7 +149,7 @@ def test_golden_trees_are_of_apps_that_are_generated() -> None:
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: Tflm) -> None:
+def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: TflmRevision) -> None:
     trees = []
     for name in ("one", "an other/$HOME 'place'"):
         folder = tmp_path / name
@@ -347,7 +348,7 @@ def app_of(spec: AppSpec) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_models_whose_names_give_one_identifier(tmp_path: Path, tflm: Tflm) -> None:
+def test_models_whose_names_give_one_identifier(tmp_path: Path, tflm: TflmRevision) -> None:
     for name in ("a-b", "a b"):
         (tmp_path / f"{name}.tflite").write_bytes(dense())
     config = AppConfig(tuple(ModelConfig(tmp_path / f"{name}.tflite") for name in ("a-b", "a b")))
@@ -416,7 +417,7 @@ def test_guards_are_left_out_of_generated_code_alone(make: Make, operator: Custo
 
 @pytest.mark.parametrize(("given", "says"), [(1, None), (600, None), (700, "fewer"), (4096, "")])
 def test_a_main_stack_that_is_too_small(
-    tmp_path: Path, tflm: Tflm, fixed_reference: None, given: int, says: str | None
+    tmp_path: Path, tflm: TflmRevision, fixed_reference: None, given: int, says: str | None
 ) -> None:
     (tmp_path / "net.tflite").write_bytes(dense())
     config = AppConfig((ModelConfig(tmp_path / "net.tflite"),), main_stack_bytes=given)
@@ -469,7 +470,7 @@ def test_bad_declarations(make: Make, operator: CustomOperatorConfig, change: di
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tflm: Tflm) -> None:
+def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tflm: TflmRevision) -> None:
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense_chain([8, 4]))
     config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn")
@@ -502,7 +503,7 @@ def boards_of(config: AppConfig, **arches: str) -> list[Board]:
     ],
 )
 @pytest.mark.usefixtures("fixed_reference")
-def test_kernels_by_board(tmp_path: Path, tflm: Tflm, boards: tuple[str, ...], names: tuple[str, ...]) -> None:
+def test_kernels_by_board(tmp_path: Path, tflm: TflmRevision, boards: tuple[str, ...], names: tuple[str, ...]) -> None:
     config = config_for(tmp_path, *boards)
     made = generate(
         config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv", some_arm_board="arm")
@@ -518,7 +519,7 @@ def test_kernels_by_board(tmp_path: Path, tflm: Tflm, boards: tuple[str, ...], n
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: Tflm) -> None:
+def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: TflmRevision) -> None:
     spec = generate(config_for(tmp_path, "nobody_knows"), tmp_path / "app", tflm).spec
     for name in spec.kernels:
         assert sorted((*spec.shared_sources, *spec.own_sources(name))) == list(spec.tflm_sources[name])
@@ -527,20 +528,20 @@ def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: Tflm) ->
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_reference_kernels_on_request(tmp_path: Path, tflm: Tflm) -> None:
+def test_reference_kernels_on_request(tmp_path: Path, tflm: TflmRevision) -> None:
     made = generate(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", tflm)
     assert made.spec.kernels == ("reference",) and made.spec.cmsis_nn_sources == ()
     assert "CMSIS_NN" not in source(made, "cmake/tflm.cmake").upper().replace("-", "_")
 
 
-def test_cmsis_nn_on_a_core_that_is_none_of_its_own(tmp_path: Path, tflm: Tflm) -> None:
+def test_cmsis_nn_on_a_core_that_is_none_of_its_own(tmp_path: Path, tflm: TflmRevision) -> None:
     config = config_for(tmp_path, "mps2/an385", "qemu_riscv32", kernels="cmsis_nn")
     with pytest.raises(AppError, match=r"^qemu_riscv32: .*Cortex-M.*riscv.*--kernels auto"):
         generate(config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv"))
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: Tflm) -> None:
+def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: TflmRevision) -> None:
     bare = replace(tflm, sources={"reference": tflm.sources["reference"]})
     made = generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare)
     assert made.spec.kernels == ("reference",)
@@ -551,7 +552,7 @@ def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: Tflm) -> None:
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path, tflm: Tflm) -> None:
+def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path, tflm: TflmRevision) -> None:
     option = "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS"
     sure = generate(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm)
     assert f"CONFIG_{option}=y" in source(sure, "prj.conf") and option not in source(sure, "Kconfig")
@@ -561,7 +562,7 @@ def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_registrations_for_the_types_that_a_model_has(tmp_path: Path, tflm: Tflm) -> None:
+def test_registrations_for_the_types_that_a_model_has(tmp_path: Path, tflm: TflmRevision) -> None:
     for boards in (("mps2/an385",), ("nobody_knows",)):  # with a fallback where the kernels are the reference ones
         assert DENSE in calls(only(generate(config_for(tmp_path, *boards), tmp_path / "app", tflm)))
     for config in (
@@ -573,13 +574,13 @@ def test_registrations_for_the_types_that_a_model_has(tmp_path: Path, tflm: Tflm
     assert calls(only(generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare))) == ["AddFullyConnected()"]
 
 
-def test_a_kernel_that_the_sources_lack(tflm: Tflm) -> None:
+def test_a_kernel_that_the_sources_lack(tflm: TflmRevision) -> None:
     for table in tflm.sources.values():
         with pytest.raises(BuildError, match=r"no kernel source defines Register_NONE\(\)"):
             table.select(["Register_NONE"])
 
 
-def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: Tflm) -> None:
+def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: TflmRevision) -> None:
     assert make(dense()).spec.tflm_sources
     bare = replace(tflm, sources={name: replace(table, kernels={}) for name, table in tflm.sources.items()})
     config = AppConfig((ModelConfig(tmp_path / "net0.tflite"),))
@@ -589,7 +590,7 @@ def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: 
     assert (spec.tflm_sources, spec.cmsis_nn_sources) == ({}, ())
 
 
-def test_every_registration_that_the_resolver_names_has_sources(tflm: Tflm) -> None:
+def test_every_registration_that_the_resolver_names_has_sources(tflm: TflmRevision) -> None:
     lacking = []
     for call in tflm.operators.calls.values():
         for table in tflm.sources.values():
@@ -601,7 +602,7 @@ def test_every_registration_that_the_resolver_names_has_sources(tflm: Tflm) -> N
 
 
 def test_every_stock_model_gives_an_app_or_one_line(
-    shared_model: Path, tmp_path: Path, tflm: Tflm, no_reference: None
+    shared_model: Path, tmp_path: Path, tflm: TflmRevision, no_reference: None
 ) -> None:
     """Whatever the model, it is an app or a ToolError; what is refused names the model's file."""
     try:
@@ -613,14 +614,14 @@ def test_every_stock_model_gives_an_app_or_one_line(
     assert only(made).arena.bytes >= made.prepared[0].head.head_bytes
 
 
-def overlapping_app(tmp_path: Path, tflm: Tflm, **values: object) -> Generated:
+def overlapping_app(tmp_path: Path, tflm: TflmRevision, **values: object) -> Generated:
     path = tmp_path / "net.tflite"
     path.write_bytes(chain(3, 4096))
     config = AppConfig((ModelConfig(path, **values),), boards=("mps2/an385",), kernels="cmsis_nn")  # type: ignore[arg-type]
     return generate(config, tmp_path / "app", tflm, golden=False)
 
 
-def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm: Tflm) -> None:
+def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm: TflmRevision) -> None:
     made = overlapping_app(tmp_path, tflm)
     assert made.prepared[0].head.in_place_count == 3 and made.prepared[0].head.head_bytes == 4096
     assert made.manifest.overlap == {"CMSIS-NN": tflm.cmsis_nn_revision, "TFLM": tflm.revision}
@@ -633,7 +634,7 @@ def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm
 
 @pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision"])
 @pytest.mark.parametrize("there", ["f" * 40, ""])
-def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm, what: str, there: str) -> None:
+def test_no_overlap_with_unknown_kernels(tmp_path: Path, tflm: TflmRevision, what: str, there: str) -> None:
     made = overlapping_app(tmp_path, replace(tflm, **{what: there}))  # type: ignore[arg-type]
     assert made.prepared[0].head.in_place_count == 0 and made.manifest.overlap == {}
     (note,) = [note for note in made.notes if "overlaps" in note]
@@ -643,7 +644,7 @@ def test_no_overlap_with_kernels_that_nobody_has_read(tmp_path: Path, tflm: Tflm
 
 
 @pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision", "overlap"])
-def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, tflm: Tflm, what: str) -> None:
+def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, tflm: TflmRevision, what: str) -> None:
     mine = tmp_path / "mine.json"
     mine.write_text('{"offsets": [0, 0, 0, 0]}')
     assert overlapping_app(tmp_path, tflm, plan_file=mine).prepared[0].head.in_place_count == 3

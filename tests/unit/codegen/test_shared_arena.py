@@ -12,11 +12,12 @@ from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
+from tflm_zephyr.tflm.revision import tflm_of
 
 TFLM = tflm_of(None)
 MODELS = tuple(ModelConfig(ROOT / "samples" / name / f"{name}.tflite") for name in ("digits", "hello_world"))

@@ -13,11 +13,12 @@ from tests.conftest import ROOT
 from tests.unit.conftest import Tool
 from tests.zephyr.models import dense_chain
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
-from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.tflm.revision import tflm_of
 
 DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
 TFLM = tflm_of(None)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,15 +12,20 @@ from tflm_zephyr.boards.board import known_boards, load_board
 from tflm_zephyr.footprint import board_sizes
 from tflm_zephyr.footprint.board_sizes import board_base, dump_bases, measured_boards
 from tflm_zephyr.kernels.code_size import load_table
+from tflm_zephyr.tflm.pins import KNOWN_PINS, PINNED_REVISION, sized_revision
+
+SIZED = [revision for revision in KNOWN_PINS if sized_revision(revision) == revision]
 
 
-def test_every_described_board_was_measured() -> None:
-    assert measured_boards() == known_boards()
+@pytest.mark.parametrize("revision", SIZED)
+def test_every_described_board_was_measured(revision: str) -> None:
+    assert measured_boards(revision) == known_boards()
 
 
+@pytest.mark.parametrize("revision", SIZED)
 @pytest.mark.parametrize("name", known_boards())
-def test_a_base_is_an_app_that_fits(name: str) -> None:
-    base, board = board_base(name), load_board(name)
+def test_a_base_is_an_app_that_fits(name: str, revision: str) -> None:
+    base, board = board_base(name, revision), load_board(name)
     assert base is not None and board.flash_kib is not None and board.ram_kib is not None
     assert base.board == name
     assert 8_000 < base.flash_bytes < board.flash_kib * 1024
@@ -29,20 +35,29 @@ def test_a_base_is_an_app_that_fits(name: str) -> None:
     assert base.off_flash_bytes[0] <= 0 <= base.off_flash_bytes[1]
     assert all(name.startswith("lib") and ".a(" in name for name in base.linked)
     # Some of what kernels need of the compiler's libraries is in every app.
-    assert base.linked & load_table("reference", base.core).library.keys()
+    assert base.linked & load_table("reference", base.core, revision).library.keys()
 
 
 def test_a_board_that_was_not_measured() -> None:
     assert board_base("qemu_cortex_m3") is None
 
 
+def test_the_base_is_of_the_zephyr_series_if_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = board_sizes.all_bases()[0]
+    newer = replace(one, zephyr="4.1.99", flash_bytes=one.flash_bytes + 1)
+    monkeypatch.setattr(board_sizes, "all_bases", lambda revision: (one, newer))
+    assert board_base(one.board, series="4.1") is one
+    assert board_base(one.board, series="4.1.99") is newer
+    assert board_base(one.board, series="4.0") is newer
+
+
 def test_the_table_reads_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    bases = {name: base for name in measured_boards() if (base := board_base(name)) is not None}
-    text = dump_bases(bases)
-    json.loads(text)
+    bases = board_sizes.all_bases()
+    text = dump_bases(reversed(bases), PINNED_REVISION)
+    assert json.loads(text)["revision"] == PINNED_REVISION
     monkeypatch.setattr(board_sizes, "package_data", lambda name: text)
-    board_sizes._bases.cache_clear()
+    board_sizes.all_bases.cache_clear()
     try:
-        assert board_sizes._bases() == bases
+        assert board_sizes.all_bases() == bases
     finally:
-        board_sizes._bases.cache_clear()
+        board_sizes.all_bases.cache_clear()

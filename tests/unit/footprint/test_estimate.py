@@ -47,7 +47,7 @@ def table(core: str, library: str, conv: int) -> KernelTable:
     return KernelTable(
         core,
         library,
-        "abc",
+        PINNED_REVISION,
         (Bytes(conv, 4), Bytes(300, 0), Bytes(9000, 64)),
         {DIV: Bytes(50, 0), EXP: Bytes(400, 0)},
         {
@@ -61,7 +61,7 @@ def table(core: str, library: str, conv: int) -> KernelTable:
     )
 
 
-BASE = BoardBase("one/m3", "cortex-m3", 20_000, 3_000, 1_024, 700, 80, (-10, 30), (0, 8), frozenset({DIV}))
+BASE = BoardBase("one/m3", "cortex-m3", 20_000, 3_000, 1_024, 700, 80, (-10, 30), (0, 8), frozenset({DIV}), "4.1.0")
 
 
 @pytest.fixture
@@ -74,12 +74,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         table("cortex-m33", "cmsis_nn", 5600),
     ]
     monkeypatch.setattr(code_size, "package_data", lambda name: dump_tables(tables))
-    monkeypatch.setattr(board_sizes, "package_data", lambda name: dump_bases({"one/m3": BASE}))
+    monkeypatch.setattr(board_sizes, "package_data", lambda name: dump_bases([BASE], PINNED_REVISION))
     code_size.all_tables.cache_clear()
-    board_sizes._bases.cache_clear()
+    board_sizes.all_bases.cache_clear()
     yield
     code_size.all_tables.cache_clear()
-    board_sizes._bases.cache_clear()
+    board_sizes.all_bases.cache_clear()
 
 
 def model(ident: str = "net", *registrations: str, data: int = 1000, arena: int = 2000, runs: int = 0) -> ModelSpec:
@@ -104,7 +104,7 @@ def app(*models: ModelSpec, board: Board = M3, **changes: object) -> AppSpec:
         boards=(board,),
         kernels=("cmsis_nn",),
         tflm="selected",
-        tflm_revision="abc",
+        tflm_revision=PINNED_REVISION,
         tflm_sources={},
         tflm_include_dirs=(),
         zephyr_version="4.1.0",

@@ -14,6 +14,9 @@ from tflm_zephyr.kernels.code_size import FPU, Bytes, KernelRow, KernelTable, du
 from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table
+from tflm_zephyr.tflm.pins import KERNEL_SIZES_FILE, KNOWN_PINS, data_folder, sized_revision
+
+SIZED = [revision for revision in KNOWN_PINS if sized_revision(revision) == revision]
 
 MADE = KernelTable(
     core="cortex-m3",
@@ -97,18 +100,19 @@ def test_a_core_or_library_that_is_none() -> None:
         load_table("xtensa", "cortex-m3")
 
 
+@pytest.mark.parametrize("revision", SIZED)
 @pytest.mark.parametrize("library", ["reference", "cmsis_nn"])
 @pytest.mark.parametrize("core", ["cortex-m3", f"cortex-m33{FPU}"])
-def test_the_shipped_table_has_every_operator(library: str, core: str) -> None:
-    table = load_table(library, core)
+def test_the_shipped_table_has_every_operator(library: str, core: str, revision: str) -> None:
+    table = load_table(library, core, revision)
     assert table.core == core
-    assert table.revision == shipped_operator_table().revision
-    registers = {call.register for call in shipped_operator_table().calls.values()}
+    assert table.revision == revision
+    registers = {call.register for call in shipped_operator_table(revision).calls.values()}
     assert registers <= table.rows.keys()
     typed = {"Register_CONV_2D_INT8", "Register_FULLY_CONNECTED_INT8", "Register_SOFTMAX_INT8_INT16"}
     assert typed <= table.rows.keys()
     for name in registers - {"Register_ETHOSU"}:
-        need = kernel_need([name], library, core)
+        need = kernel_need([name], library, core, revision=revision)
         assert 40 < need.flash_bytes < 200_000, name
         assert 0 <= need.ram_bytes < 4096, name
         assert 0 < need.stack_bytes < 16_384, name
@@ -124,9 +128,10 @@ def test_shipped_numbers_hang_together() -> None:
     assert max(conv, alone) < pair < conv + alone
 
 
-def test_the_shipped_table_is_small_and_names_no_machine() -> None:
-    text = package_data("kernel_sizes.json")
+@pytest.mark.parametrize("revision", SIZED)
+def test_the_shipped_table_is_small_and_names_no_machine(revision: str) -> None:
+    text = package_data(f"{data_folder(revision)}/{KERNEL_SIZES_FILE}")
     assert len(text) < 400_000
-    assert not re.search(r"/(home|root|tmp|usr)\b", text)
-    cores = {table.core for table in code_size.all_tables()}
+    assert not re.search(r"/(home|root|tmp|usr|work)\b", text)
+    cores = {table.core for table in code_size.all_tables(revision)}
     assert all(core.removesuffix(FPU) in CORES for core in cores)

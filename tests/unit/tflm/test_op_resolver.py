@@ -13,6 +13,7 @@ from tflm_zephyr.model.lifetimes import Graph, analyse
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.tflm.op_resolver import (
     HEADER,
+    OPERATORS_FILE,
     CustomOperator,
     OperatorTable,
     ResolverCall,
@@ -23,6 +24,7 @@ from tflm_zephyr.tflm.op_resolver import (
     shipped_operator_table,
     union,
 )
+from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder
 
 HEADER_TEXT = """
 template <unsigned int tOpCount>
@@ -108,7 +110,7 @@ def test_header_without_calls(text: str) -> None:
 def test_shipped_table() -> None:
     table = shipped_operator_table()
     assert table.source == "shipped"
-    assert table.revision == "8d404de73acf7687831e16d88e86e4f73cfddf8e"
+    assert table.revision == PINNED_REVISION
     assert len(table.calls) == 113
     assert table.calls["CONV_2D"] == ResolverCall("CONV_2D", "AddConv2D", False, "Register_CONV_2D")
     assert table.calls["TFLite_Detection_PostProcess"].method == "AddDetectionPostprocess"
@@ -119,7 +121,7 @@ def test_shipped_table() -> None:
 
 
 def test_dumped_table_is_what_ships() -> None:
-    path = Path(__file__).parents[3] / "tflm_zephyr/data/tflm_operators.json"
+    path = Path(__file__).parents[3] / "tflm_zephyr/data" / data_folder(PINNED_REVISION) / OPERATORS_FILE
     assert dump_operator_table(shipped_operator_table()) == path.read_text(encoding="utf-8")
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tflm_zephyr.errors import BuildError
-from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION
+from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm import sources
+from tflm_zephyr.tflm.pins import KNOWN_PINS, data_folder
 from tflm_zephyr.tflm.sources import (
     CORE_ROOTS,
     SourceTable,
@@ -18,6 +19,7 @@ from tflm_zephyr.tflm.sources import (
     dump_source_table,
     shipped_source_table,
     source_table_for,
+    sources_file,
 )
 
 MICRO = "tensorflow/lite/micro"
@@ -137,12 +139,15 @@ def test_dump_is_what_the_shipped_table_reads(table: SourceTable, monkeypatch: p
     assert text == dump_source_table(shipped_source_table()) and str(json.loads(text)["revision"]) == "abc"
 
 
-def test_the_shipped_table_is_as_dump_writes_it() -> None:
-    assert dump_source_table(shipped_source_table()) == sources.package_data("tflm_sources.json")
-    assert dump_source_table(shipped_source_table("cmsis_nn")) == sources.package_data("tflm_sources_cmsis_nn.json")
-    assert shipped_source_table("cmsis_nn").library_revision == CMSIS_NN_REVISION
-    assert set(CORE_ROOTS) <= set(shipped_source_table().core)
-    assert not set(shipped_source_table().core) & sources.LEFT_OUT
+@pytest.mark.parametrize("revision", KNOWN_PINS)
+def test_the_shipped_table_is_as_dump_writes_it(revision: str) -> None:
+    for library in ("reference", "cmsis_nn"):
+        table = shipped_source_table(library, revision)
+        assert table.revision == revision
+        assert dump_source_table(table) == package_data(f"{data_folder(revision)}/{sources_file(library)}")
+        assert set(CORE_ROOTS) <= set(table.core)
+        assert not set(table.core) & sources.LEFT_OUT
+    assert table.library_revision == KNOWN_PINS[revision].cmsis_nn
 
 
 def test_table_for(checkout: Path) -> None:

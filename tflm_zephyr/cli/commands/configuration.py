@@ -16,7 +16,7 @@ from tflm_zephyr.errors import AppError
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Workspace
-    from tflm_zephyr.codegen import Tflm
+    from tflm_zephyr.tflm import TflmRevision
 
 
 def config_of(args: argparse.Namespace) -> AppConfig:
@@ -52,10 +52,10 @@ def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ..
     return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
 
 
-def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> Tflm:
+def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> TflmRevision:
     """The workspace's TFLM, read for the kernel libraries in question; without a workspace, the shipped tables."""
     from tflm_zephyr.boards import AUTO, REFERENCE, choose
-    from tflm_zephyr.codegen import tflm_of
+    from tflm_zephyr.tflm import tflm_of
 
     if workspace is None:
         return tflm_of(None)

@@ -23,7 +23,8 @@ _FLOAT_TOLERANCE = 1e-5  # kFloatTolerance in the app's self_test.cpp
 
 def run_host(args: argparse.Namespace, say: Say) -> Done:
     """The self-test of each model, or with --data a whole data set through the one model."""
-    from tflm_zephyr.codegen import generate, tflm_of
+    from tflm_zephyr.codegen import generate
+    from tflm_zephyr.tflm import tflm_of
 
     manifest = load_manifest(args.app)
     config = app_file.load_app_file(args.app / app_file.NAME)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, Tflm
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
+from tflm_zephyr.tflm import TflmRevision
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class BuildSetup:
     """The choices that hold for all models of an app."""
 
     app: AppConfig
-    tflm: Tflm
+    tflm: TflmRevision
     own: AppKernels
 
     @property

@@ -14,14 +14,16 @@ from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.memory_planner.problem import Buffer, Plan, Problem
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
-from tflm_zephyr.tflm import CORTEX_M_STATIC
+from tflm_zephyr.tflm import cortex_m_sizes
 
 KERNELS = kernel_library("reference")
 
 
 def planned(model: Model, *, in_place: bool = False, preallocated: tuple[int, ...] = ()) -> ArenaPlan:
     constraints = Constraints(preallocated=preallocated)
-    return plan(model, PlanRequest((KERNELS,), CORTEX_M_STATIC, in_place=in_place, constraints=constraints))
+    return plan(
+        model, PlanRequest((KERNELS,), cortex_m_sizes(static_memory=True), in_place=in_place, constraints=constraints)
+    )
 
 
 def item(found: ArenaPlan, **values: object) -> report.PlannedModel:

@@ -18,12 +18,13 @@ from tflm_zephyr.codegen import backends
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import FileChange
 from tflm_zephyr.codegen.backends import BACKENDS, backend_of
-from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
+from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
 from tflm_zephyr.resources import data_dir
+from tflm_zephyr.tflm.revision import tflm_of
 
 TEMPLATES = data_dir("templates") / "app"
 

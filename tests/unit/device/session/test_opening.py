@@ -13,13 +13,14 @@ from tests.fakes.link.wire import PtyDevice
 from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import write_files
-from tflm_zephyr.codegen.generation import generate, tflm_of
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport import serial_port
 from tflm_zephyr.device.transport.ports import SEGGER_VID, SerialPort
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import AppError, BoardError, DeviceError, ToolError
+from tflm_zephyr.tflm.revision import tflm_of
 
 
 def test_a_port_is_opened(program: Path, tmp_path: Path) -> None:

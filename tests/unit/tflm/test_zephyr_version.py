@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tflm_zephyr.boards.zephyr_version import PINNED_ZEPHYR, ZephyrVersion
+from tflm_zephyr.tflm.pins import PINNED_ZEPHYR
+from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 COMMIT = "0123456789" * 4
 

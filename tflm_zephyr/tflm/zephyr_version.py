@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _RELEASE = re.compile(r"\d+\.\d+\.\d+(-rc\d+)?")
 _IN_DEVELOPMENT = 99  # the PATCHLEVEL of Zephyr between two releases
-_MODULES = (
+_MODULES_4_1 = (
     "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
     "trusted-firmware-m",
 )  # fmt: skip
@@ -34,14 +34,10 @@ class ZephyrVersion:
     @property
     def modules(self) -> tuple[str, ...]:
         """The projects of its manifest that a described board's app needs; empty for all where that was not read."""
-        return _MODULES if self.series == PINNED_ZEPHYR.series else ()
+        return _MODULES_4_1 if self.series == "4.1" else ()
 
     @property
     def series(self) -> str:
         """ "4.1": that of "4.1.0" and of its patch releases, not of what comes after."""
         series, _, patch = self.version.rpartition(".")
         return self.version if patch == str(_IN_DEVELOPMENT) else series
-
-
-PINNED_ZEPHYR = ZephyrVersion("4.1.0")
-"""What everything here was made with; that of an app that is generated without a workspace."""
