@@ -7,67 +7,22 @@ TFLM takes offsets as they are, unaligned ones, too. Models run in a forked proc
 
 from __future__ import annotations
 
-import faulthandler
-import hashlib
-import json
-import os
 import random
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.helpers.overlap_cases import cases, random_shapes, window_case
+from tests.helpers.tflm_digests import RULES, digests, found
 from tests.host.operator_models import CASES, Case, Spec
-from tflm_zephyr.host.golden_outputs import seeded_inputs
-from tflm_zephyr.kernels.in_place.allowed import TensorOverlap, overlaps, rules_of
-from tflm_zephyr.kernels.libraries import host
+from tflm_zephyr.kernels.in_place.allowed import TensorOverlap
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
-from tflm_zephyr.model.writer import planned
 
-runtime: Any = pytest.importorskip("tflite_micro").runtime
-numpy: Any = pytest.importorskip("numpy")
-
-LIBRARY = host()
-RULES = rules_of(LIBRARY)
 WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 KINDS = ("float32", "int8", "int16", "int32", "bool")
-
-
-def digests(model: Model, plans: Sequence[Sequence[int] | None], seed: int = 0) -> list[str] | None:
-    """A digest of all outputs under each plan of offsets, None when TFLM refuses the model or crashes."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            faulthandler.disable()
-            signal.alarm(60)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            found = [_digest(planned(model, plan), seeded_inputs(model, seed), model) for plan in plans]
-            with os.fdopen(writing, "w") as stream:
-                json.dump(found, stream)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
-        text = stream.read()
-    _, status = os.waitpid(child, 0)
-    return json.loads(text) if status == 0 else None
-
-
-def _digest(data: bytes, inputs: Sequence[bytes], model: Model) -> str:
-    interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 20)
-    for index, value in enumerate(inputs):
-        details = interpreter.get_input_details(index)
-        interpreter.set_input(numpy.frombuffer(value, details["dtype"]).reshape(details["shape"]), index)
-    interpreter.invoke()
-    outputs = [interpreter.get_output(index).tobytes() for index in range(len(model.main.outputs))]
-    return hashlib.sha256(b"".join(outputs)).hexdigest()
 
 
 def plan_of(model: Model, overlap: TensorOverlap, distance: int) -> list[int]:
@@ -79,10 +34,6 @@ def plan_of(model: Model, overlap: TensorOverlap, distance: int) -> list[int]:
 
 def aligned(distance: int) -> int:
     return -(-distance // 16) * 16
-
-
-def found(model: Model) -> tuple[TensorOverlap, ...]:
-    return overlaps(LIBRARY, model, model.main, model.main.operators[0], RULES)
 
 
 @pytest.mark.parametrize("key", WINDOWS)

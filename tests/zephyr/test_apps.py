@@ -9,10 +9,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.helpers.zephyr_apps import build_and_run, check_results, generate_app
 from tests.zephyr.conftest import ROOT, Tool
 from tests.zephyr.models import dense_chain
 from tflm_zephyr.build.workspace import Workspace
@@ -21,37 +21,6 @@ from tflm_zephyr.codegen.app_folder import AppManifest
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
 SAMPLES = {name: ROOT / "samples" / name / "app.yaml" for name in ("hello_world", "digits")}
-
-
-def generate_app(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:
-    app = apps / name
-    tool("generate", *argv, "-o", app)
-    return app
-
-
-def _golden_outputs(app: Path, ident: str) -> list[list[str]]:
-    runs = json.loads((app / "golden" / f"{ident}.json").read_text())["runs"]
-    return [run["outputs"] for run in runs]
-
-
-def build_and_run(tool: Tool, app: Path, board: str) -> list[dict[str, Any]]:
-    tool("build", app, "--board", board)
-    results: list[dict[str, Any]] = tool("run", app, "--board", board, as_json=True)
-    return results
-
-
-def check_results(results: list[dict[str, Any]], app: Path, board: str, tflm_revision: str) -> None:
-    assert results
-    for result in results:
-        assert result["status"] == "pass"
-        assert result["where"] == "qemu"
-        assert result["board"] == board
-        assert result["tflm"] == tflm_revision
-        got = [[output["data"] for output in run["outputs"]] for run in result["runs"]]
-        assert got == _golden_outputs(app, result["model"])
-        assert all(run["ticks"] > 0 for run in result["runs"])
-        arena = result["arena"]
-        assert arena["head_bytes"] + arena["tail_bytes"] == arena["used_bytes"] <= arena["size_bytes"]
 
 
 @pytest.mark.parametrize(

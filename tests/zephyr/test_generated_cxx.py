@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.small_models import dense, unary
-from tests.unit.codegen.test_generation import passing, variables, with_custom
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.codegen.test_generation import with_custom
+from tests.helpers.generated_models import with_custom
 from tests.zephyr.conftest import Tool
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget

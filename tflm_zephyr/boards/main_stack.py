@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.boards.kernel_choice import libraries_of
 from tflm_zephyr.kernels import CORES, FPU, all_tables, kernel_need, load_table
-from tflm_zephyr.model import align_up
+from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.tflm import PINNED_REVISION, sized_revision
 
 # main(), the self-test and the model's Init() or Invoke() up to TFLM, printing, and the frame of an interrupt, which a

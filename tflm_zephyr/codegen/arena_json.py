@@ -19,7 +19,7 @@ from typing import Annotated
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.model import align_up
+from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
 
 NAME = "arena.json"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.node import quotient
+from tflm_zephyr.memory_planner import align_up
 
 _DEPTHWISE_BLOCK_MVE = 124  # CH_IN_BLOCK_MVE
 _REVERSE_THRESHOLD = 16  # REVERSE_TCOL_EFFICIENT_THRESHOLD
@@ -48,7 +49,7 @@ def convolve_s8(core: Core, window: Window) -> int:
 def columns_s8(core: Core, depth: int, filter_size: tuple[int, int]) -> int:
     """arm_convolve_s8_get_buffer_size: the columns of an im2col."""
     length = depth * filter_size[0] * filter_size[1]
-    return 4 * _up(length, 16) if core.mve else 2 * _up(length, 4) * 2
+    return 4 * align_up(length, 16) if core.mve else 2 * align_up(length, 4) * 2
 
 
 def _convolve_1_x_n_mve(window: Window) -> int:
@@ -61,7 +62,7 @@ def _convolve_1_x_n_mve(window: Window) -> int:
     left_count = max(1, quotient(left + stride - 1, stride)) if left else 0
     inner_count = max(out_width - (right_count + left_count), 0)
     if right_count + inner_count + left_count != out_width:
-        return 4 * _up(depth * kernel, 16)
+        return 4 * align_up(depth * kernel, 16)
     left_bytes = left * depth
     right_bytes = right_count * depth if asymmetric else left_bytes
     return max(kernel * depth + left_bytes, (kernel - 1) * depth + right_bytes)
@@ -70,7 +71,7 @@ def _convolve_1_x_n_mve(window: Window) -> int:
 def convolve_s16(core: Core, depth: int, filter_size: tuple[int, int]) -> int:
     """arm_convolve_wrapper_s16_get_buffer_size."""
     length = depth * filter_size[0] * filter_size[1]
-    return 4 * _up(length, 8) * 2 if core.mve else 2 * length * 2
+    return 4 * align_up(length, 8) * 2 if core.mve else 2 * length * 2
 
 
 def depthwise_s8(core: Core, window: Window) -> int:
@@ -124,7 +125,3 @@ def transpose_conv_s8(
     # It takes the stride's height here, of whichever axis.
     columns = ((width - 1) * stride[1] + max(filter_size[1], stride[0])) * out_depth
     return columns * max(filter_size[0], stride[0]) * 4, 0
-
-
-def _up(length: int, multiple: int) -> int:
-    return -(-length // multiple) * multiple

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.model.alignment import align_up
 from tflm_zephyr.model.lifetimes import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse, resource_handles
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.schema import operator_name, type_name
@@ -22,7 +21,6 @@ __all__ = [
     "Subgraph",
     "Tensor",
     "TensorType",
-    "align_up",
     "analyse",
     "in_operator_order",
     "load_model",

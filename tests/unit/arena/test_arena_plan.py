@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.graph_models import fits_not_greedy, graph_model, library
 from tests.helpers.heads import arena_size, arenas, plan_head
 from tests.helpers.model_builder import chain
-from tests.unit.arena.test_head import fits_not_greedy, graph_model, library
 from tflm_zephyr.arena.arena_plan import LibraryArena
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import PlanError
@@ -56,7 +56,7 @@ def test_no_library_is_worse_off_than_without_a_plan(seed: int) -> None:
     checked(graph_model(sizes, links), [*libraries, library()])
 
 
-def test_a_plan_that_suits_one_library_is_not_forced_upon_another() -> None:
+def test_a_plan_for_one_library_is_not_forced_on_another() -> None:
     """Somewhere among these the two libraries' own plans differ, and the one that is kept serves both."""
     seen = False
     for seed in range(300):

@@ -4,62 +4,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.graph_models import fits_not_greedy, graph_model, library
 from tests.helpers.heads import arena_size, plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.libraries import kernel_library
-from tflm_zephyr.kernels.library import KernelLibrary
-from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.kernels.spec import Kernel
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.problem import Buffer, Problem
 from tflm_zephyr.model.lifetimes import Lifespan
 from tflm_zephyr.model.reader import load_model, parse_model
-from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan
 
 REFERENCE = kernel_library("reference")
-
-
-def library(scratch: Callable[[Node], tuple[int, ...]] | None = None, keys: str = "RELU ADD") -> KernelLibrary:
-    """Kernels of which those of `keys` are known and RELU asks for `scratch`."""
-    known = {key: Kernel() for key in keys.split()}
-    if scratch is not None:
-        known["RELU"] = Kernel(lambda node, core: scratch(node))
-    return KernelLibrary("fake", Core(), known)
-
-
-def graph_model(sizes: list[int], links: list[tuple[list[int], int]], variables: tuple[int, ...] = ()) -> Model:
-    """A model of RELU and ADD_N: tensor 0 is the input, each link writes a tensor from others, the last the output."""
-    builder = ModelBuilder()
-    main = builder.subgraph()
-    for i, size in enumerate(sizes):
-        main.tensor((1, size), "int8", f"t{i}", scale=0.5, variable=i in variables)
-    for inputs, output in links:
-        main.op("RELU" if len(inputs) == 1 else "ADD", inputs, [output])
-    main.inputs, main.outputs = [0], [links[-1][1]]
-    return parse_model(builder.finish(), where="m.tflite")
-
-
-def fits_not_greedy() -> Model:
-    """A chain whose greedy head (96) is above its lower bound (80)."""
-    for seed in range(2000):
-        rng = random.Random(seed)
-        sizes = [16 * rng.randrange(1, 5) for _ in range(7)]
-        links = [([i], i + 1) for i in range(4)] + [([1, 4], 5), ([2, 5], 6)]
-        model = graph_model(sizes, links)
-        head = plan_head(model, library())
-        if head.greedy_bytes > head.packed_bytes == head.lower_bound_bytes:
-            return model
-    raise AssertionError("no such graph")
 
 
 def test_online_placing_needs_no_offsets_where_it_is_optimal() -> None:
@@ -146,7 +108,7 @@ def test_preserving_cannot_be_left_to_tflm() -> None:
         plan_head(parse_model(chain(5, 64)), library(), preserve_inputs=True, offline="never")
 
 
-def test_offsets_keep_a_wider_alignment_and_the_head_stays_tflms() -> None:
+def test_offsets_keep_wider_alignment_and_the_head_is_tflms() -> None:
     model = graph_model([16, 80, 48, 16], [([0], 1), ([1], 2), ([2], 3)])
     head = plan_head(model, library(lambda node: (20,)), alignment=64)
     assert head.offsets is not None and all(offset % 64 == 0 for offset in head.offsets)
@@ -177,7 +139,7 @@ def test_a_planned_variable_is_safe_after_its_last_use() -> None:
     assert head.head_bytes == 16 + 16 + 16 + 160
 
 
-def test_the_row_at_a_variables_index_in_the_first_subgraph_is_left_alone() -> None:
+def test_the_row_at_a_variables_index_is_left_alone() -> None:
     builder = ModelBuilder()
     main, called = builder.subgraph("main"), builder.subgraph("called")
     x = main.tensor((1,), "bool", "condition")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.helpers.west_log import LD, TABLE
 from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions
 
 HEAD = [
@@ -31,7 +32,6 @@ KCONFIG_END = [
     "",
     FATAL,
 ]
-LD = "/usr/lib/gcc/arm-none-eabi/12.2.1/../../../arm-none-eabi/bin/ld.bfd: "
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,6 @@ def test_what_a_colon_announces_is_read_past_an_empty_line() -> None:
 def test_an_endless_message_is_cut() -> None:
     error = first_error([f"/a.c:1:1: error: {'x' * 5000}"])
     assert error is not None and len(error.text) == 300
-
-
-TABLE = [
-    "Memory region         Used Size  Region Size  %age Used",
-    "           FLASH:       58596 B       192 KB     29.80%",
-    "             RAM:         16 KB       168 KB      4.43%",
-    "        IDT_LIST:          0 GB        32 KB      0.00%",
-    "Generating files from /b/zephyr/zephyr.elf for board: nrf9160dk",
-]
 
 
 def test_the_apps_table_is_the_last() -> None:

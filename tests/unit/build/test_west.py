@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.west import FakeWest, make_workspace
-from tests.unit.build.test_log import LD, TABLE
+from tests.helpers.west_log import LD, TABLE
 from tflm_zephyr.build.log import MemoryRegion
 from tflm_zephyr.build.toolchain import Toolchain
 from tflm_zephyr.build.west import (

@@ -123,7 +123,7 @@ def test_what_is_wrong_is_one_line(tool: Tool, desk: Desk, argv: list[str], said
 
 
 def test_windows_of_a_recording_go_on_from_each_other(tool: Tool, desk: Desk) -> None:
-    from tests.unit.validation.inputs.test_audio import wav
+    from tests.helpers.wav_files import wav
 
     Path("a.wav").write_bytes(wav(range(8)))
     Path("b.wav").write_bytes(wav(range(4)))
@@ -162,7 +162,7 @@ class TwoModels(FakeSession):
 
 
 def test_a_front_end_on_the_device_itself(tool: Tool, desk: Desk) -> None:
-    from tests.unit.validation.inputs.test_audio import wav
+    from tests.helpers.wav_files import wav
 
     Path("a.wav").write_bytes(wav([1, 2, 3, 4, -5, 6, 7, 8]))
     desk.session = TwoModels()

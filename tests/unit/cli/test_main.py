@@ -20,9 +20,9 @@ from tests.conftest import ROOT
 from tests.fakes.records import as_bytes, with_end
 from tests.fakes.west import FakeWest, make_workspace
 from tests.helpers.model_builder import ModelBuilder, chain
+from tests.helpers.processes import gone, pid_from
 from tests.helpers.small_models import dense, unary
 from tests.unit.conftest import Outcome, Tool
-from tests.unit.test_process import gone, pid_from
 from tflm_zephyr.build.west import FORCED
 from tflm_zephyr.cli import main
 from tflm_zephyr.codegen import rendering

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT
+from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
 from tests.unit.conftest import Tool
@@ -213,14 +214,6 @@ def test_types_that_the_interface_cannot_pass(make: Make, kind: str) -> None:
         make(model.finish())
 
 
-def passing() -> bytes:
-    model = ModelBuilder()
-    main = model.subgraph()
-    x = main.tensor((1, 4), "int8", "x", scale=1.0)
-    main.inputs, main.outputs = [x], [x]
-    return model.finish()
-
-
 def test_a_model_without_operators(make: Make) -> None:
     made = make(passing())
     assert calls(only(made)) == [] and only(made).runtime.resolver.size == 1
@@ -249,21 +242,6 @@ def test_a_model_without_outputs_is_refused(make: Make) -> None:
     main.inputs, main.outputs = [x], []
     with pytest.raises(ModelError, match="no outputs"):
         make(model.finish())
-
-
-def variables(names: list[str]) -> bytes:
-    """Assigns the input to variables and reads the last one back."""
-    model = ModelBuilder()
-    main = model.subgraph()
-    x = main.tensor((1, 4), "int8", "x", scale=1.0)
-    y = main.tensor((1, 4), "int8", "y", scale=1.0)
-    for index, name in enumerate(names):
-        handle = main.tensor((), "resource", f"handle{index}")
-        main.op("VAR_HANDLE", [], [handle], options={"container": "", "shared_name": name})
-        main.op("ASSIGN_VARIABLE", [handle, x], [], options={})
-    main.op("READ_VARIABLE", [handle], [y], options={})
-    main.inputs, main.outputs = [x], [y]
-    return model.finish()
 
 
 def test_resource_variables_are_counted_by_name(make: Make) -> None:
@@ -378,16 +356,6 @@ def test_app_folder_names(tool: Tool, model_file: Path, tmp_path: Path, name: st
 
 
 # -- custom operators ----------------------------------------------------------------------------------------------
-
-
-def with_custom(name: str = "MyOp") -> bytes:
-    model = ModelBuilder()
-    main = model.subgraph()
-    x = main.tensor((1, 4), "int8", "x", scale=1.0)
-    y = main.tensor((1, 4), "int8", "y", scale=1.0)
-    main.op("CUSTOM", [x], [y], custom_code=name)
-    main.inputs, main.outputs = [x], [y]
-    return model.finish()
 
 
 @pytest.fixture
@@ -552,7 +520,7 @@ def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: TflmRevision) -> Non
 
 
 @pytest.mark.usefixtures("fixed_reference")
-def test_zephyrs_own_library_takes_cmsis_nn_where_the_core_has_it(tmp_path: Path, tflm: TflmRevision) -> None:
+def test_zephyrs_library_uses_cmsis_nn_where_the_core_can(tmp_path: Path, tflm: TflmRevision) -> None:
     option = "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS"
     sure = generate(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm)
     assert f"CONFIG_{option}=y" in source(sure, "prj.conf") and option not in source(sure, "Kconfig")

@@ -257,7 +257,7 @@ def test_board_files_go_into_boards() -> None:
     assert render(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
 
 
-def test_what_zephyr_does_not_say_of_a_core_is_selected_for_its_board_alone() -> None:
+def test_missing_core_features_are_selected_by_board() -> None:
     assert "if BOARD_" not in render(app())["Kconfig"].decode()
     kconfig = render(app(boards=(load_board("mps2/an385"), load_board("mps2/an521/cpu0"))))["Kconfig"].decode()
     block = kconfig.split("if BOARD_MPS2_AN521_CPU0\n")[1].split("\nendif\n")[0]

@@ -228,7 +228,7 @@ def test_no_verdict_where_nothing_is_known() -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_a_board_that_only_the_workspace_knows_gets_a_wide_verdict() -> None:
+def test_a_board_from_the_workspace_gets_a_wide_bound() -> None:
     net = app(model("net", "Register_CONV_2D"))
     here, there = verdict(net, M3), verdict(net, Board("x/y", arch="arm", flash_kib=64, ram_kib=16))
     assert here.flash is not None and there.flash is not None and there.fits == YES
@@ -370,7 +370,7 @@ MODEL_NO_SIZE = {
 
 
 @pytest.mark.usefixtures("made")
-def test_every_field_of_an_app_is_counted_or_known_to_have_no_size() -> None:
+def test_every_field_of_an_app_is_counted_or_has_no_size() -> None:
     net = model("net", "Register_CONV_2D", runs=1)
     plain = verdict(app(net), M3)
     for name, value in OTHERWISE.items():

@@ -66,7 +66,7 @@ def test_each_change_alone_with_its_bytes() -> None:
     assert runs.after.flash == RegionEstimate(12_100, 50, 50, 10_240)
 
 
-def test_changes_that_gain_nothing_where_bytes_lack_are_left_out() -> None:
+def test_remedies_that_gain_nothing_are_left_out() -> None:
     found = found_for(replace(CONFIG, models=(replace(CONFIG.models[0], plan="online"),)))
     assert "--plan packed" not in found  # it saves RAM, and flash lacks
     found = found_for(replace(CONFIG, models=(replace(CONFIG.models[0], plan="online"),)), flash=3_000, ram=10_000)
@@ -88,7 +88,7 @@ def test_where_nothing_is_enough() -> None:
     assert all(len(remedy.changes) == 1 for remedy in found.values())
 
 
-def test_a_given_arena_a_debug_build_and_the_whole_library_can_be_undone() -> None:
+def test_given_arena_debug_build_and_library_can_be_undone() -> None:
     config = replace(CONFIG, debug=True, tflm="module", models=(replace(CONFIG.models[0], arena=9_999),))
 
     def costly(then: AppConfig, board: Board) -> Verdict:

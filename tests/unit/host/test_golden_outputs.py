@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.host_models import unknown_operator
 from tests.helpers.model_builder import ModelBuilder, chain
-from tests.unit.host.test_run import unknown_operator
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import golden_outputs, run
 from tflm_zephyr.host.golden_outputs import attempt, seeded_inputs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flatbuffers import flexbuffers
 
-from tests.unit.kernels.test_type_rules import CONV, conv, dense, lstm, model_of
+from tests.helpers.typed_models import CONV, conv, dense, lstm, model_of
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.kernels.library import UNKNOWN_PERSISTENT_BYTES, KernelLibrary

@@ -8,55 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.typed_models import conv, dense, lstm, model_of
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels.registry import operator_specs
 from tflm_zephyr.kernels.revisions import PACKAGE, REVISIONS
 from tflm_zephyr.kernels.type_rules import check_types
-from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.reader import load_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table
 from tflm_zephyr.tflm.pins import PINNED_REVISION, ZEPHYR_4_4_REVISION
-
-CONV = {"padding": 0, "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
-
-
-def model_of(
-    key: str,
-    inputs: list[dict[str, Any] | None],
-    outputs: list[dict[str, Any]],
-    *,
-    intermediates: list[dict[str, Any]] | None = None,
-    **keywords: Any,
-) -> Model:
-    """One operator; each tensor a dict of arguments for SubgraphBuilder.tensor."""
-    model = ModelBuilder()
-    main = model.subgraph()
-
-    def add(name: str, values: dict[str, Any] | None) -> int:
-        return -1 if values is None else main.tensor(**{"shape": (1, 4), "name": name, **values})
-
-    ins = [add(f"in{k}", values) for k, values in enumerate(inputs)]
-    outs = [add(f"out{k}", values) for k, values in enumerate(outputs)]
-    extra = [add(f"im{k}", values) for k, values in enumerate(intermediates or [])]
-    main.op(key, ins, outs, intermediates=extra, **keywords)
-    main.inputs = [i for i, v in zip(ins, inputs, strict=True) if v and "data" not in v and not v.get("variable")]
-    main.outputs = outs
-    return parse_model(model.finish())
-
-
-def dense(
-    source: str, weights: str, output: str, bias: str | None = None, scales: Any = 0.5, bias_scale: float = 0.25
-) -> Model:
-    return model_of(
-        "FULLY_CONNECTED",
-        [
-            {"type": source, "scale": 0.5},
-            {"shape": (8, 4), "type": weights, "data": "random", "scale": scales},
-            {"shape": (8,), "type": bias, "data": "random", "scale": bias_scale} if bias else None,
-        ],
-        [{"shape": (1, 8), "type": output, "scale": 1.0}],
-    )
 
 
 @pytest.mark.parametrize(
@@ -106,19 +66,6 @@ def test_bias_scale() -> None:
     check_types(dense("int8", "int8", "int8", "int32", bias_scale=0.26))
     with pytest.raises(ModelError, match=r"needs the scale 0\.25 on tensor 2 'in2', its bias, which has 0\.5"):
         check_types(dense("int8", "int8", "int8", "int32", bias_scale=0.5))
-
-
-def conv(scales: Any, *, input_scale: float | None = 0.5, dimension: int = 0) -> Model:
-    return model_of(
-        "CONV_2D",
-        [
-            {"shape": (1, 4, 4, 2), "scale": input_scale},
-            {"shape": (3, 2, 2, 2), "data": "random", "scale": scales, "dimension": dimension},
-            None,
-        ],
-        [{"shape": (1, 4, 4, 3), "scale": 1.0}],
-        options=CONV,
-    )
 
 
 def test_convolution_scales() -> None:
@@ -256,20 +203,6 @@ def test_intermediate_tensors() -> None:
     check_types(model_of("ABS", [io], [io], intermediates=[{"shape": (0,), "type": "int8"}]))
     with pytest.raises(ModelError, match=r"intermediate tensor 2 'im0' of shape \[1\]"):
         check_types(model_of("ABS", [io], [io], intermediates=[{"shape": (1,), "type": "int8"}]))
-
-
-def lstm(**changes: dict[str, Any] | None) -> Model:
-    inputs: list[dict[str, Any] | None] = [None] * 24
-    inputs[0] = {"shape": (1, 2, 3), "scale": 0.5}
-    for place in range(1, 9):
-        inputs[place] = {"shape": (4, 3 if place < 5 else 4), "data": "random", "scale": 0.5}
-    for place in range(12, 16):
-        inputs[place] = {"shape": (4,), "type": "int32", "data": "random", "scale": 0.25}
-    inputs[18] = {"variable": True, "scale": 0.5}
-    inputs[19] = {"type": "int16", "variable": True, "scale": 2.0**-11}
-    for place, values in changes.items():
-        inputs[int(place[1:])] = values
-    return model_of("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [{"shape": (1, 2, 4), "scale": 0.5}])
 
 
 def test_lstm_variants() -> None:

@@ -7,28 +7,10 @@ import random
 
 import pytest
 
+from tests.helpers.packing_cases import GAPS, Piece, assert_packed, cut, peak, sections
 from tflm_zephyr.memory_planner.capacity_search import _luby, fit
-from tflm_zephyr.memory_planner.time_sections import Sections
 
-Piece = tuple[int, int, int]
 """Lower, upper and size."""
-
-
-def sections(pieces: list[Piece]) -> Sections:
-    return Sections([p[0] for p in pieces], [p[1] for p in pieces], [p[2] for p in pieces])
-
-
-def peak(pieces: list[Piece]) -> int:
-    """The largest sum of sizes alive at one step."""
-    return max(sum(p[2] for p in pieces if p[0] <= step < p[1]) for step, _, _ in pieces)
-
-
-def assert_packed(pieces: list[Piece], offsets: tuple[int, ...], capacity: int) -> None:
-    for (low, high, size), offset in zip(pieces, offsets, strict=True):
-        assert 0 <= offset <= capacity - size
-        for (other_low, other_high, other_size), other in zip(pieces, offsets, strict=True):
-            apart = low >= other_high or other_low >= high or offset >= other + other_size or other >= offset + size
-            assert apart or (low, high, size, offset) == (other_low, other_high, other_size, other)
 
 
 def exists(pieces: list[Piece], capacity: int, placed: tuple[int, ...] = ()) -> bool:
@@ -44,31 +26,6 @@ def exists(pieces: list[Piece], capacity: int, placed: tuple[int, ...] = ()) -> 
         if clear and exists(pieces, capacity, (*placed, offset)):
             return True
     return False
-
-
-# Packings of the largest sum alive at one step do not exist of these.
-GAPS: list[tuple[list[Piece], int]] = [
-    ([(0, 1, 3), (1, 2, 2), (0, 3, 2), (2, 3, 1), (1, 7, 1), (3, 7, 3), (2, 8, 1), (7, 9, 4)], 5),
-    ([(0, 3, 7), (3, 4, 3), (3, 5, 4), (4, 6, 1), (5, 6, 3), (4, 7, 2), (5, 7, 1), (6, 8, 4), (7, 8, 3)], 7),
-]
-
-
-def cut(seed: int, count: int, height: int = 64, steps: int = 64) -> list[Piece]:
-    """`count` rectangles into which a larger one has been cut: a problem that can be packed without a gap."""
-    rng = random.Random(seed)
-    rectangles = [(0, steps, height)]
-    while len(rectangles) < count:
-        low, high, size = rectangles.pop(rng.randrange(len(rectangles)))
-        if size > 1 and (high - low == 1 or rng.random() < 0.5):
-            at = rng.randrange(1, size)
-            rectangles += [(low, high, at), (low, high, size - at)]
-        elif high - low > 1:
-            at = rng.randrange(low + 1, high)
-            rectangles += [(low, at, size), (at, high, size)]
-        else:
-            rectangles.append((low, high, size))
-    rng.shuffle(rectangles)
-    return rectangles
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -102,7 +59,7 @@ def test_rectangles_cut_in_pieces_are_put_together_again(seed: int) -> None:
     assert fit(sections(pieces), 64, 20_000_000) == result
 
 
-def test_a_capacity_below_what_is_alive_at_once_is_refused_at_once() -> None:
+def test_a_capacity_below_the_peak_is_refused_at_once() -> None:
     pieces = [(0, 2, 3), (1, 3, 4)]
     refused = fit(sections(pieces), 6, 10**6)
     assert refused.offsets is None and refused.proven and refused.work <= 4
@@ -116,7 +73,7 @@ def test_the_work_is_limited() -> None:
     assert result.offsets is None and not result.proven and result.work < 100_000
 
 
-def test_a_span_without_a_packing_is_not_searched_again_for_each_way_through_the_others() -> None:
+def test_a_span_without_packing_is_searched_once() -> None:
     """Fifty spans that have packings, joined to one that has none by a piece below them all."""
     pieces, most = GAPS[0]
     easy = [(low, low + 2, size) for low in range(20, 120, 2) for size in (1, 2, 2)]

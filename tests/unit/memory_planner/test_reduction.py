@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.unit.memory_planner.test_capacity_search import GAPS, Piece, assert_packed, cut, peak, sections
+from tests.helpers.packing_cases import GAPS, Piece, assert_packed, cut, peak, sections
 from tflm_zephyr.memory_planner.capacity_search import fit
 from tflm_zephyr.memory_planner.reduction import Pieces, fit_reduced, pieces
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import tflite
 
+from tests.helpers.damaged_models import damaged, rich
 from tests.helpers.model_builder import ModelBuilder, chain
-from tests.unit.model.test_reader import damaged, rich
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model, parse_model

@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> CmsisNnTree:
     return CmsisNnTree(tmp_path)
 
 
-def test_names_are_followed_through_functions_tables_and_inline_functions(tree: CmsisNnTree, tmp_path: Path) -> None:
+def test_names_are_followed_through_functions_and_tables(tree: CmsisNnTree, tmp_path: Path) -> None:
     kernel = tmp_path / "conv.cc"
     kernel.write_text("TfLiteStatus Eval() { return arm_conv_wrapper(in, n); }  // arm_unwanted\n")
     assert tree.closure(kernel) == (
@@ -68,7 +68,7 @@ def test_an_optimised_kernel_goes_before_the_reference_one(tmp_path: Path) -> No
     assert TflmTree(tmp_path).table("abc").kernels["Register_CONV"] == ("tensorflow/lite/micro/kernels/conv.cc",)
 
 
-def test_the_shipped_table_names_functions_for_every_optimised_kernel() -> None:
+def test_the_table_has_functions_for_every_optimised_kernel() -> None:
     table = shipped_source_table("cmsis_nn")
     selected = table.select(["Register_CONV_2D"])
     assert "tensorflow/lite/micro/kernels/cmsis_nn/conv.cc" in selected

@@ -55,7 +55,7 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def test_a_function_counts_with_a_fallback_and_a_method_that_takes_it(tmp_path: Path) -> None:
+def test_a_function_needs_a_fallback_and_a_method(tmp_path: Path) -> None:
     """INT16 has no fallback, INT32 only one in a comment, AddRelu takes no registration."""
     assert typed_for(checkout(tmp_path)) == ("Register_CONV_2D_INT8",)
 
@@ -126,7 +126,7 @@ def test_all_uses_must_agree() -> None:
         )
 
 
-def test_an_assert_that_is_wrong_rules_a_function_out_where_asserts_are_kept() -> None:
+def test_a_wrong_assert_excludes_a_function_in_debug_builds() -> None:
     key = "UNIDIRECTIONAL_SEQUENCE_LSTM"
     name = f"Register_{key}_INT8"
     uses = net(key, ["int8", "int8", "int8"], ["int8"])
@@ -151,7 +151,7 @@ def test_shapes_that_broadcast(key: str, one: tuple[int, ...], other: tuple[int,
     assert (why_reference(use) == "") == (equal or key == "MAXIMUM")
 
 
-def test_every_operator_of_a_typed_function_is_known_and_takes_those_types() -> None:
+def test_operators_of_typed_functions_take_those_types() -> None:
     """A name that is offered and means nothing here would be a gap in the table."""
     keys = sorted((call.register for call in shipped_operator_table().calls.values() if call.register), key=len)
     for name in shipped_typed():

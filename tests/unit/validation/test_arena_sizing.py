@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.records import as_bytes, begin, self_test, with_end
 from tests.fakes.scripted_link import ScriptedLink
 from tests.helpers.app_specs import app as app_spec
 from tests.helpers.app_specs import model as model_spec
+from tests.helpers.sizing_device import Device
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen.rendering import render
@@ -30,45 +29,6 @@ def spec(*arenas: int) -> AppSpec:
         model_spec(name, arena=ArenaSpec(size, "estimated", "")) for name, size in zip(names, arenas, strict=True)
     ]
     return replace(app_spec(*models), custom_sources=("../my_op.cc",))
-
-
-@dataclass
-class Device:
-    """Behaves as an app would whose models need `needs` bytes, by what its sources say."""
-
-    needs: dict[str, int]
-    stacks: bool = True
-    tight_fails: bool = False
-    built: list[tuple[Path, str]] = field(default_factory=list)
-
-    def build(self, app: Path, board: Board) -> Path:
-        self.built.append((app, board.name))
-        return app
-
-    def link(self, board: Board, app: Path) -> ScriptedLink:
-        lines: list[str] = []
-        sizes = {}
-        for name in self.needs:
-            text = (app / "src" / "models" / f"{name}.cpp").read_text()
-            found = re.search(r"kGeneratedArenaSize = (\d+);", text)
-            assert found is not None
-            sizes[name] = int(found[1])
-        for name, size in sizes.items():
-            if size >= self.needs[name]:
-                told = self_test(model=name, status="fail" if self.tight_fails and size == self.needs[name] else "pass")
-                if (app / "src" / "measure.cpp").is_file() and self.stacks:
-                    assert "CONFIG_INIT_STACKS=y" in (app / "prj.conf").read_text()
-                    told = with_end([*told[:-1], "TFLM:stacks main=8192 main_used=1000 isr=2048 isr_used=200"])
-                lines += told
-            else:
-                lines += with_end([begin(name), "TFLM:error code=4 at=init"], "fail")
-        if (app / "src" / "measure.cpp").is_file():
-            for name, need in self.needs.items():
-                lines.append(
-                    f"TFLM:measured model={name} result=ok arena={need} allocates={need} floor={need // 32 * 16} "
-                    "head=32 tail=740 odd=0 tries=31"
-                )
-        return ScriptedLink(as_bytes(lines))
 
 
 def sized(device: Device, app: Path, *arenas: int, board: Board = M3, emulated: Board = M3) -> MeasuredSizes:

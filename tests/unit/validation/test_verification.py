@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.fakes.session import FakeSession
+from tests.helpers.host_models import svdf
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.unit.conftest import Tool
-from tests.unit.host.test_run import svdf
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.cli.report import verify as report
 from tflm_zephyr.errors import DeviceError, ModelError
@@ -49,7 +49,7 @@ def test_an_equal_device_passes() -> None:
     assert "TFLM on the host (tflite-micro " in found.expected.source and found.expected.notes == ()
 
 
-def test_the_first_operator_that_differs_is_named_with_its_inputs() -> None:
+def test_the_first_differing_operator_is_named_with_inputs() -> None:
     model = parse_model(chain(4, 16))
     session = FakeSession(model.data, outputs=lambda given: (bytes([99] * 16),), change=flipped(2))
     found = verify(session, model, random_samples(model, 1, 0))
@@ -61,7 +61,7 @@ def test_the_first_operator_that_differs_is_named_with_its_inputs() -> None:
     assert differing.inputs[0].data == bytes(v if v < 128 else 0 for v in random_samples(model, 1, 0)[0].inputs[0])
 
 
-def test_an_output_written_over_later_and_one_that_does_not_repeat() -> None:
+def test_outputs_overwritten_later_or_not_repeatable() -> None:
     model = parse_model(chain(2, 16))
     wrong = FakeSession(model.data, outputs=lambda given: (bytes(16),))
     failure = verify(wrong, model, [Sample("a", (bytes(range(16)),))]).failure
@@ -101,7 +101,7 @@ def test_what_was_not_captured_is_not_said_to_be_right(seen: int, size: int, tol
     assert (failure["operators_compared"], failure["operators"]) == (0 if "none" in told else 1, 2)
 
 
-def test_operators_of_other_subgraphs_are_said_not_to_be_compared() -> None:
+def test_operators_of_other_subgraphs_are_noted_as_not_compared() -> None:
     model = ModelBuilder()
     main = model.subgraph()
     x, y = main.tensor((1, 16), "int8", "x", scale=0.5), main.tensor((1, 16), "int8", "y", scale=0.5)
@@ -159,7 +159,7 @@ def test_without_any_engine_that_runs_it_both_reasons_are_told(monkeypatch: pyte
         expect(model, random_samples(model, 1, 0))
 
 
-def test_a_reference_that_takes_too_long_is_not_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_that_times_out_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     model, given = parse_model(chain()), []
 
     def slow(data: bytes, runs: Sequence[Sequence[bytes]], *, engine: str, timeout_s: float, **more: object) -> HostRun:
@@ -199,7 +199,7 @@ def device(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> FakeSession:
     return session
 
 
-def test_the_command_line_names_the_operator_and_keeps_its_tensors(tool: Tool, device: FakeSession) -> None:
+def test_the_command_names_the_operator_and_dumps_tensors(tool: Tool, device: FakeSession) -> None:
     np.save("x.npy", np.arange(16, dtype=np.int8))
     asked = ("verify", "x.npy", "--port", "p", "--tflite", "net.tflite", "--dump", "dump.npz")
     done = tool(*asked)

@@ -15,7 +15,8 @@ from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.shared_arena import share_arena
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES
-from tflm_zephyr.model import Model, align_up
+from tflm_zephyr.memory_planner import align_up
+from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import sources
 
 # An app with a static plan does without TFLM's planner; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).

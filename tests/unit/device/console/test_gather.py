@@ -62,7 +62,7 @@ def test_joining_in_the_middle_of_a_repeating_app() -> None:
     assert on_pty([data[150:], data]).runs[0].outputs[0].data == b"\x05" * 50
 
 
-def test_a_flash_while_the_old_app_talks_gives_the_new_apps_result() -> None:
+def test_flashing_while_the_old_app_talks_gives_the_new_result() -> None:
     old, new = as_bytes(self_test((b"\x01",))), as_bytes([BANNER, *self_test((b"\x02",))])
     assert (
         on_pty([old * 3, old[:40], new], lambda device: (device.start(), time.sleep(0.2))).runs[0].outputs[0].data

@@ -41,7 +41,7 @@ def test_what_goes_in_comes_out_in_order(events: list[Frame | Text], seed: int) 
 
 
 @given(st.binary(max_size=1200))
-def test_a_frame_has_zeros_at_its_ends_alone_and_the_size_that_is_told(body: bytes) -> None:
+def test_a_frame_has_zeros_only_at_its_ends_and_its_size(body: bytes) -> None:
     coded = encode(body)
     assert coded[0] == 0
     assert coded[-1] == 0
@@ -50,7 +50,7 @@ def test_a_frame_has_zeros_at_its_ends_alone_and_the_size_that_is_told(body: byt
 
 
 @given(st.binary(min_size=1, max_size=300), st.integers(0), st.integers(1, 255))
-def test_one_wrong_byte_is_never_a_frame_and_never_harms_the_next(body: bytes, at: int, change: int) -> None:
+def test_one_wrong_byte_spoils_one_frame_only(body: bytes, at: int, change: int) -> None:
     coded = bytearray(encode(body))
     coded[at % len(coded)] ^= change
     events = Decoder().feed(bytes(coded) + encode(b"next") + encode(b"after"))

@@ -195,7 +195,7 @@ def test_another_host_and_resets_by_turns_are_told(program: Path) -> None:
             session.invoke([IMAGE])
 
 
-def test_a_state_that_another_host_took_is_told_once_and_is_no_restart(program: Path) -> None:
+def test_a_state_another_host_took_is_reported_once(program: Path) -> None:
     link = _Taken(ToyLink(program, "stateful"))
     with opened(link) as session:
         assert [runs_of(session), runs_of(session)] == [1, 2]
@@ -206,7 +206,7 @@ def test_a_state_that_another_host_took_is_told_once_and_is_no_restart(program: 
         assert [runs_of(session), runs_of(session)] == [1, 2]
 
 
-def test_silence_after_the_numbers_began_anew_is_no_missing_hello(program: Path) -> None:
+def test_silence_after_a_restart_is_no_missing_hello(program: Path) -> None:
     link = HarmedLink(ToyLink(program))
     with opened(link, reply_timeout_s=0.5) as session:
         session._channel._next = 0  # as after 65536 requests
@@ -340,7 +340,7 @@ def test_an_interrupt_that_loses_the_models_state_is_told_once(program: Path, re
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
-def test_a_host_process_that_is_killed_leaves_a_device_that_answers(
+def test_a_killed_host_process_leaves_the_device_usable(
     program: Path, tmp_path: Path, signal_number: signal.Signals
 ) -> None:
     script = (
@@ -391,7 +391,7 @@ def test_a_busy_device_is_never_sent_more_than_it_takes_in(program: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_frames_with_one_in_a_hundred_damaged(program: Path) -> None:
+def test_100000_frames_with_one_in_a_hundred_damaged(program: Path) -> None:
     there, back = DamagedFrames(1), DamagedFrames(2)
     count, step = 100_000, 2000
     with opened(HarmedLink(ToyLink(program), to_device=there, to_host=back)) as session:

@@ -188,7 +188,7 @@ def test_a_device_that_asks_again_and_again_is_given_up_in_time(times: int) -> N
     assert 1 < runs < 70  # one a round trip of 0.1 s at least
 
 
-def test_a_device_that_answers_something_else_for_ever_is_given_up_in_time() -> None:
+def test_endless_wrong_answers_end_in_a_timeout() -> None:
     def lie(message: Message) -> list[Message] | None:
         late = Message(Kind.WRITE | ANSWER, 0, (message.seq - 1) % 65536, message.session, b"")
         return [late] * 2000 if message.kind == Kind.RUN else None
@@ -258,9 +258,7 @@ class _Busy:
 
 
 @pytest.mark.parametrize("seconds", [60, 3600, 100_000])
-def test_a_busy_device_is_asked_again_only_as_often_as_its_window_takes(
-    monkeypatch: pytest.MonkeyPatch, seconds: float
-) -> None:
+def test_a_busy_device_is_asked_only_as_its_window_allows(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     clock = _Clock()
     monkeypatch.setattr(channel, "time", clock)
     link = _Busy(clock)

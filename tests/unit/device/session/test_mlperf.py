@@ -137,9 +137,7 @@ def test_other_models_take_the_inputs_own_bytes(
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [("int8", "int8"), ("float32", "float32"), ("int8", "float32")])
-def test_an_anomaly_is_the_mean_squared_difference_of_what_is_reconstructed(
-    started: Started, inputs: str, outputs: str
-) -> None:
+def test_an_anomaly_is_the_mean_squared_reconstruction_error(started: Started, inputs: str, outputs: str) -> None:
     values = np.random.default_rng(5).normal(0, 20, 640).astype(np.float32)
     # Clamped, also where that is beyond all numbers; halves away from zero: -1.625 is -6.5 steps.
     values[:4] = (1000, -1000, -1.625, 1.625) if inputs == "int8" else values[:4]
@@ -155,7 +153,7 @@ def test_an_anomaly_is_the_mean_squared_difference_of_what_is_reconstructed(
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 @pytest.mark.parametrize("at", [0, 639])
-def test_what_is_no_number_is_refused_and_the_next_input_is_taken(started: Started, kind: str, at: int) -> None:
+def test_not_a_number_is_refused_and_the_next_input_works(started: Started, kind: str, at: int) -> None:
     runner = started("ad01", kind, "640", kind, "640")
     values = np.ones(640, np.float32)
     values[at] = np.nan
@@ -191,7 +189,7 @@ def test_what_is_loaded_is_printed(runner: Runner) -> None:
     assert runner.send("db print") == ["m-buffer-00-01-02-03-04-05-06-07", "m-buffer-08-09"]
 
 
-def test_nothing_of_a_damaged_line_is_taken_so_that_it_can_be_sent_again(runner: Runner) -> None:
+def test_a_damaged_line_is_dropped_and_can_be_resent(runner: Runner) -> None:
     runner.send("db load 6")
     assert runner.send("db 0001") == []
     for wrong in ("db 02030x", "db 0203g4", "db -20304"):
@@ -233,7 +231,7 @@ def test_another_size_than_the_inputs_is_refused(runner: Runner, size: int) -> N
     assert runner.send("infer 1 0") == [NO_FIT]
 
 
-def test_half_an_input_is_refused_and_an_older_result_is_none_of_the_new_input(runner: Runner) -> None:
+def test_half_an_input_is_refused_and_old_results_dropped(runner: Runner) -> None:
     runner.infer(bytes(490))
     runner.send("db load 490")
     runner.send("db 00")

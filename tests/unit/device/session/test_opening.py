@@ -29,7 +29,7 @@ def test_a_port_is_opened(program: Path, tmp_path: Path) -> None:
         assert session.invoke([bytes(BYTES)]).outputs[0] == expected(bytes(BYTES))
 
 
-def test_a_board_on_usb_is_found_by_its_serial_number_and_again_as_another_device(
+def test_a_usb_board_is_found_by_serial_number_again(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PtyDevice(program, tmp_path) as device:
@@ -58,7 +58,7 @@ def test_a_board_on_usb_is_found_by_its_serial_number_and_again_as_another_devic
             assert set(opened_as) == {str(moved)}
 
 
-def test_a_board_is_found_again_where_it_was_and_not_as_another_with_its_serial_number(
+def test_a_board_is_found_where_it_was_not_by_serial_alone(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PtyDevice(program, tmp_path) as device:
@@ -74,7 +74,7 @@ def test_a_board_is_found_again_where_it_was_and_not_as_another_with_its_serial_
             open_session(target)
 
 
-def test_auto_without_a_board_takes_the_vendors_of_the_boards_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_without_a_board_uses_known_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
     modem, dk = SerialPort("/dev/none0", 0x1199), SerialPort("/dev/none1", SEGGER_VID)
     for ports, said in (
         ((SerialPort("/dev/ttyS0"), modem, dk), "/dev/none1: no such serial port"),
@@ -127,7 +127,7 @@ def test_an_app_without_the_link_is_told(tmp_path: Path) -> None:
             open_session(DeviceTarget(app=app, board=board))
 
 
-def test_an_app_that_does_not_ask_for_the_link_has_nothing_of_it(tmp_path: Path) -> None:
+def test_an_app_without_the_link_has_none_of_its_files(tmp_path: Path) -> None:
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense())
     trees = {}
@@ -145,9 +145,7 @@ def test_an_app_that_does_not_ask_for_the_link_has_nothing_of_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("name", "size"), [("kws01", 4), ("ad01", 16)])
-def test_mlperf_s_buffer_takes_the_input_as_floats_for_one_benchmark_alone(
-    tmp_path: Path, name: str, size: int
-) -> None:
+def test_mlperf_buffer_takes_floats_for_one_benchmark_only(tmp_path: Path, name: str, size: int) -> None:
     model = tmp_path / "model.tflite"
     model.write_bytes(dense())
     config = AppConfig((ModelConfig(model, name=name),), boards=("mps2/an385",), host_link=True)

@@ -47,7 +47,7 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
     assert path.read_bytes() == before
 
 
-def test_other_inputs_and_a_recording_that_was_cut_short_are_told_apart(program: Path, tmp_path: Path) -> None:
+def test_other_inputs_and_a_short_recording_differ(program: Path, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     with DeviceSession(RecordingLink(ToyLink(program), whole), model="toy") as session:
         session.open()
@@ -96,7 +96,7 @@ def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
         open_session(DeviceTarget(recording=tmp_path / "none.jsonl"))
 
 
-def test_a_recording_replaces_a_file_only_when_told_and_keeps_it(program: Path, tmp_path: Path) -> None:
+def test_a_recording_replaces_a_file_only_with_force(program: Path, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_text("mine")
     with pytest.raises(ToolError, match=r"session\.jsonl: is there already and differs\. .*--force"):

@@ -54,14 +54,14 @@ def board(bus: int, serial_number: str = "", *, vid: int = SEGGER_VID, first: in
     ]
 
 
-def test_ports_at_one_place_are_one_board_without_a_serial_number_as_well() -> None:
+def test_ports_at_one_place_are_one_board_without_a_serial() -> None:
     assert choose_port(board(1)).device == "/dev/ttyACM0"
     with pytest.raises(DeviceError, match=r"2 boards.*: /dev/ttyACM0 /dev/ttyACM1 /dev/ttyACM2 \(J-Link\); .*--port"):
         choose_port([*board(1), *board(2, first=3)])
 
 
 @pytest.mark.parametrize("other", [board(2, "0001", first=3), board(1, "0001", vid=0x10C4, first=3)])
-def test_boards_with_the_same_serial_number_are_not_taken_for_one(other: list[SerialPort]) -> None:
+def test_boards_with_equal_serial_numbers_are_two_boards(other: list[SerialPort]) -> None:
     for number in (None, "1"):
         with pytest.raises(DeviceError, match=r"2 boards found: .*\. Choose one with --port$"):
             choose_port([*board(1, "0001"), *other], serial_number=number, dev_id=True)

@@ -143,7 +143,7 @@ def test_it_is_kept_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert counts == list(range(COUNT))
 
 
-def test_a_sample_that_the_model_fails_on_is_not_handed_from_device_to_device(tmp_path: Path) -> None:
+def test_a_sample_the_model_fails_on_is_not_passed_on(tmp_path: Path) -> None:
     class Failing(Slow):
         def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
             if inputs[0][0] == 4:
@@ -159,7 +159,7 @@ def test_a_sample_that_the_model_fails_on_is_not_handed_from_device_to_device(tm
 
 
 @pytest.mark.parametrize(("jobs", "ended"), [(1, 1), (2, 2), (4, 2)])
-def test_a_sample_with_which_two_devices_end_is_named_and_given_to_no_third(jobs: int, ended: int) -> None:
+def test_a_sample_that_ends_two_devices_gets_no_third(jobs: int, ended: int) -> None:
     class Crashing(Slow):
         def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
             if inputs == INPUTS[5]:
@@ -331,9 +331,7 @@ def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, mo
     assert two["output"] == "y" and two == one
 
 
-def test_it_does_not_go_on_with_results_of_an_elf_that_was_built_anew(
-    tool: Tool, bench: Bench, fixed_reference: None
-) -> None:
+def test_results_of_a_rebuilt_elf_are_not_resumed(tool: Tool, bench: Bench, fixed_reference: None) -> None:
     Path("net.tflite").write_bytes(dense())
     assert tool("generate", "net.tflite", "-o", "demo", "--host-link", "--board", "mps2/an385").code == 0
     elf = Path("demo", "build", "mps2_an385", "zephyr", "zephyr.elf")

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import io
-import wave
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
 from tests.helpers.model_builder import chain
 from tests.helpers.small_models import unary
+from tests.helpers.wav_files import wav
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.tensors.quantisation import TensorForm
@@ -20,16 +17,6 @@ from tflm_zephyr.validation.inputs.front_end import HostFrontEnd
 from tflm_zephyr.validation.inputs.sample import InputOptions
 
 INT16 = TensorForm("sound", "int16", (1, 4), None, 0)
-
-
-def wav(sound: Sequence[int], *, channels: int = 1, width: int = 2) -> bytes:
-    out = io.BytesIO()
-    with wave.open(out, "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(width)
-        file.setframerate(16000)
-        file.writeframes(b"".join(int(v).to_bytes(width, "little", signed=width > 1) for v in sound))
-    return out.getvalue()
 
 
 def windows(data: bytes, tensor: TensorForm, options: InputOptions) -> list[list[float]]:
@@ -109,7 +96,7 @@ def test_what_is_no_recording_is_one_line(data: bytes) -> None:
         audio_samples(data, "a.wav", INT16, InputOptions())
 
 
-def test_half_a_recording_is_refused_but_not_one_whose_length_nobody_knew() -> None:
+def test_half_a_recording_is_refused_unless_of_unknown_length() -> None:
     whole = wav(range(8))
     with pytest.raises(ToolError, match=r"a\.wav: not a whole WAV file \(it ends after 4 of 8 sound samples\)"):
         audio_samples(whole[:-8], "a.wav", INT16, InputOptions())
