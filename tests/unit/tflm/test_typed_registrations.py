@@ -20,8 +20,8 @@ from tflm_zephyr.kernels.uses import (
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.op_resolver import HEADER, shipped_operator_table
-from tflm_zephyr.tflm.pins import PINNED_REVISION
-from tflm_zephyr.tflm.typed_registrations import dump_typed, shipped_typed, typed_for
+from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder
+from tflm_zephyr.tflm.typed_registrations import TYPED_FILE, dump_typed, shipped_typed, typed_for
 
 CONV_HEADER = """
 TFLMRegistration Register_CONV_2D();
@@ -65,7 +65,7 @@ def test_a_checkout_without_the_header_offers_none(tmp_path: Path) -> None:
 
 
 def test_shipped_list() -> None:
-    assert dump_typed(shipped_typed(), PINNED_REVISION) == package_data("tflm_typed.json")
+    assert dump_typed(shipped_typed(), PINNED_REVISION) == package_data(f"{data_folder(PINNED_REVISION)}/{TYPED_FILE}")
     assert typed_for(None) == shipped_typed()
     assert "Register_FULLY_CONNECTED_INT8" in shipped_typed()
     assert "Register_MUL_INT16" not in shipped_typed()  # defined in mul.cc, and declared in no header
