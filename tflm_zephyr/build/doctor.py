@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tflm_zephyr.boards import PINNED_ZEPHYR, Board, ZephyrVersion
+from tflm_zephyr.build.workspace import needed_modules
 
 OK, MISSING, OPTIONAL = "ok", "missing", "optional"
 LEAST_CMAKE = (3, 20)  # of Zephyr 4.1's and the generated apps' CMakeLists.txt
@@ -186,9 +187,7 @@ def _modules(facts: Facts, board: Board | None) -> Iterator[Finding]:
 
 
 def needed_by(board: Board | None, zephyr_version: str) -> tuple[str, ...]:
-    """The west projects that `board` needs with the reference kernels; those that every described board needs without."""
-    from tflm_zephyr.build.workspace import needed_modules
-
+    """The west projects that `board` needs with the reference kernels; without `board` those that every board needs."""
     # "mps2/an385" stands for a board that needs nothing of its own.
     name, arch = ("mps2/an385", "") if board is None else (board.name, board.arch)
     return needed_modules(name, "reference", zephyr_version or PINNED_ZEPHYR.version, arch)

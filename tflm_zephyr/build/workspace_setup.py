@@ -129,8 +129,8 @@ def submanifest(manifest: Path, zephyr_base: Path, names: Sequence[str]) -> tupl
     if not isinstance(place, str) or not (manifest.parent / place).is_dir():
         listed = ", ".join(names)
         return (), (
-            f"# {manifest} has none of {listed}, and no folder of submanifests (self: import:). Add {listed} to the\n"
-            f"# name-allowlist of its import of Zephyr, or these projects to its own, then run `west update`:\n{projects}"
+            f"# {manifest} has none of {listed}, and no folder of submanifests (self: import:). Add {listed}\n"
+            f"# to the name-allowlist of its import of Zephyr, or these projects to its own. Then: west update\n{projects}"
         )
     path = manifest.parent / place / SUBMANIFEST
     keeps = path if path.exists() else None
