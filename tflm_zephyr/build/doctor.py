@@ -11,8 +11,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tflm_zephyr.boards import PINNED_ZEPHYR, Board, ZephyrVersion
+from tflm_zephyr.boards import Board
 from tflm_zephyr.build.workspace import needed_modules
+from tflm_zephyr.tflm import KNOWN_PINS, PINNED_ZEPHYR, ZephyrVersion
 
 OK, MISSING, OPTIONAL = "ok", "missing", "optional"
 LEAST_CMAKE = (3, 20)  # of Zephyr 4.1's and the generated apps' CMakeLists.txt
@@ -146,7 +147,8 @@ def _zephyr(facts: Facts, board: Board | None) -> Iterator[Finding]:
         yield Finding("Zephyr", MISSING, "not looked for without a workspace", "tflm-zephyr setup DIR")
         return
     version = ZephyrVersion(workspace.zephyr_version)
-    note = "" if version.series == PINNED_ZEPHYR.series else f"; sizes were measured with {PINNED_ZEPHYR.series}"
+    tried = sorted({series for pins in KNOWN_PINS.values() for series in pins.tried_zephyrs})
+    note = "" if version.series in tried else f"; apps were tried with {' and '.join(tried)}"
     yield Finding("Zephyr", OK, f"{workspace.zephyr_version} in {workspace.zephyr_base}{note}")
     lacking = sorted(name for name, there in facts.zephyr_packages.items() if not there)
     if lacking:

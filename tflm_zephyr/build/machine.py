@@ -108,7 +108,9 @@ def _with_workspace(facts: Facts, env: Mapping[str, str], explicit: Path | None,
         workspace = find_workspace(explicit, environ=env, cwd=cwd)
     except ToolError as err:
         text = f"{err.where}: {err.what}" if err.where else err.what
-        return replace(facts, workspace_error=(text, err.hint))
+        # Whoever has no workspace at all is better served by `setup`, which the diagnosis says without a fix.
+        nowhere = explicit is None and not env.get("ZEPHYR_BASE") and err.what.startswith("no west workspace")
+        return replace(facts, workspace_error=(text, "" if nowhere else err.hint))
     except (ImportError, OSError, ValueError) as err:
         return replace(facts, workspace_error=(" ".join(str(err).split()), ""))
     by = "-w" if explicit is not None else "ZEPHYR_BASE" if env.get("ZEPHYR_BASE") else "the current folder"

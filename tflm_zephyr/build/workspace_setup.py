@@ -130,7 +130,8 @@ def submanifest(manifest: Path, zephyr_base: Path, names: Sequence[str]) -> tupl
         listed = ", ".join(names)
         return (), (
             f"# {manifest} has none of {listed}, and no folder of submanifests (self: import:). Add {listed}\n"
-            f"# to the name-allowlist of its import of Zephyr, or these projects to its own. Then: west update\n{projects}"
+            "# to the name-allowlist of its import of Zephyr, or these projects to its own. Then: west update\n"
+            + projects
         )
     path = manifest.parent / place / SUBMANIFEST
     keeps = path if path.exists() else None

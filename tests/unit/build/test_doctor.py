@@ -185,8 +185,8 @@ def test_engines_are_optional() -> None:
 
 
 def test_another_zephyr_is_noted() -> None:
-    facts = replace(WHOLE, workspace=replace(WORKSPACE, zephyr_version="4.4.1"))
-    assert of("Zephyr", facts).text == "4.4.1 in /ws/zephyr; sizes were measured with 4.1"
+    facts = replace(WHOLE, workspace=replace(WORKSPACE, zephyr_version="3.7.0"))
+    assert of("Zephyr", facts).text.startswith("3.7.0 in /ws/zephyr; apps were tried with 4.1")
 
 
 def test_a_board_on_the_host_needs_no_arm_parts() -> None:

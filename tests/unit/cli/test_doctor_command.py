@@ -31,6 +31,8 @@ def test_a_bare_machine(tool: Tool) -> None:
     assert marks["Python packages"] == "ok"
     for topic in ("workspace", "Zephyr", "tflite-micro", "cmake", "ninja", "dtc"):
         assert marks[topic] == "missing"
+    (found,) = [finding for finding in done.json["findings"] if finding["topic"] == "workspace"]
+    assert found["fix"] == "tflm-zephyr setup DIR" and "no west workspace here or above" in found["text"]
     assert marks["QEMU"] == marks["ccache"] == "optional"
 
 
