@@ -27,3 +27,9 @@ def package_data(name: str) -> str:
 def has_package_data(name: str) -> bool:
     """Whether the package has the data file `name`."""
     return (_PACKAGE / "data" / name).is_file()
+
+
+def manifest_text() -> str:
+    """The text of this project's west.yml."""
+    places = (_PACKAGE / "_data" / "west.yml", _PACKAGE.parent / "west.yml")
+    return next(path for path in places if path.is_file()).read_text(encoding="utf-8")

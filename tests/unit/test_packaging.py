@@ -47,7 +47,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_every_template_and_board(wheel: Path) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("no git checkout to compare with")
-    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "templates", "boards").splitlines()
+    packed = ("templates", "boards", "west.yml")
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", *packed).splitlines()
     prefix = "tflm_zephyr/_data/"
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if name.startswith(prefix)}

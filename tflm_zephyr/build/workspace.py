@@ -114,7 +114,7 @@ class Workspace:
             raise BuildError(
                 f"the workspace lacks {', '.join(missing)}, needed for {board}",
                 where=str(self.topdir),
-                hint=_how_to_get(self.topdir, missing),
+                hint=how_to_get(self.topdir, missing),
             )
 
 
@@ -195,7 +195,7 @@ def _read(topdir: Path, zephyr_base: Path) -> Workspace:
 
 def _projects(topdir: Path) -> dict[str, Path]:
     """The folders of the manifest's active projects by name; only those are modules to Zephyr."""
-    manifest = _manifest(topdir)
+    manifest = read_manifest(topdir)
     # The first project is the manifest's own repository, called "manifest" whatever its folder.
     return {
         project.name: Path(project.abspath)
@@ -204,11 +204,11 @@ def _projects(topdir: Path) -> dict[str, Path]:
     }
 
 
-def _how_to_get(topdir: Path, names: Sequence[str]) -> str:
+def how_to_get(topdir: Path, names: Sequence[str]) -> str:
     """The commands that bring these projects into the workspace: the manifest, its groups, a fetch."""
     from west.configuration import Configuration
 
-    manifest = _manifest(topdir)
+    manifest = read_manifest(topdir)
     there = {project.name: project for project in manifest.projects[1:]}
     unlisted = [name for name in names if name not in there]
     inactive = [there[name] for name in names if name in there and not manifest.is_active(there[name])]
@@ -220,7 +220,8 @@ def _how_to_get(topdir: Path, names: Sequence[str]) -> str:
     return f"{first} `{' && '.join(commands)}`"
 
 
-def _manifest(topdir: Path) -> Manifest:
+def read_manifest(topdir: Path) -> Manifest:
+    """West's manifest of the workspace. Raises BuildError when west cannot read it, or its imports are not here."""
     import yaml
     from west.configuration import MalformedConfig
     from west.manifest import MalformedManifest, Manifest, ManifestImportFailed, ManifestVersionError

@@ -24,6 +24,9 @@ from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
 from tflm_zephyr.cli.device_options import add_infer as _infer
 from tflm_zephyr.cli.device_options import add_profile as _profile
 from tflm_zephyr.cli.device_options import add_verify as _verify
+from tflm_zephyr.cli.machine_options import add_doctor as _doctor
+from tflm_zephyr.cli.machine_options import add_inspect as _inspect
+from tflm_zephyr.cli.machine_options import add_setup as _setup
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
@@ -51,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _on_sigterm)
     handler = _handler(args.tflm_command)
     say = _quiet if args.json else _say
+    args.confirm = _confirm
     try:
         done = handler(args, say)
         print(json.dumps(_finite(done.json), indent=2) if args.json else done.text, flush=True)
@@ -93,6 +97,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
     commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
     for add in (
+        _doctor,
+        _setup,
+        _inspect,
         _generate,
         _fit,
         _plan,
@@ -320,6 +327,14 @@ def _say(line: str) -> None:
 
 def _quiet(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def _confirm(question: str) -> bool | None:
+    """The answer of whoever sits at the terminal, "no" for an empty one; None where there is no terminal."""
+    if not sys.stdin.isatty():
+        return None
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _on_sigterm(signum: int, frame: object) -> None:

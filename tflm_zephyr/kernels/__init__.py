@@ -16,6 +16,7 @@ from tflm_zephyr.kernels.type_rules import check_types
 from tflm_zephyr.kernels.uses import (
     cmsis_nn_work,
     has_cmsis_nn,
+    macs,
     miscomputed,
     typed_registration,
     uses_of,
@@ -43,6 +44,7 @@ __all__ = [
     "kind_of",
     "libraries",
     "load_table",
+    "macs",
     "miscomputed",
     "on_core",
     "other_kernels",

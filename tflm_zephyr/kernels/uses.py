@@ -83,15 +83,23 @@ def miscomputed(model: Model, revision: str = "") -> str:
     return ""
 
 
+def macs(use: Node, revision: str = "") -> int:
+    """Multiply-accumulates of one run of the operator, whichever library computes it; 0 for one without a spec.
+
+    An operator that is no sum of products counts the elements that it reads or writes, the larger.
+    """
+    spec = operator_specs(revision).get(use.operator.key)
+    return spec.macs(use) if spec is not None else 0
+
+
 def cmsis_nn_work(model: Model, revision: str = "") -> int:
     """Multiply-accumulates of one Invoke() that CMSIS-NN's kernels compute, each subgraph run once.
 
     An operator that is no sum of products counts the elements that it reads or writes, the larger. What CMSIS-NN's
     kernels hand to the reference code counts nothing.
     """
-    specs = operator_specs(revision)
     return sum(
-        specs[key].macs(use)
+        macs(use, revision)
         for key, uses in uses_of(model).items()
         if has_cmsis_nn(key, revision)
         for use in uses
