@@ -130,9 +130,7 @@ def tflm_target(request: pytest.FixtureRequest) -> DeviceTarget:
     harness = getattr(request.config, "twister_harness_config", None)
     if harness is not None:
         return _twister_target(request, harness.devices[0], options["model"])
-    pytest.fail(
-        "nothing says where the model is to run: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False
-    )
+    pytest.fail("no target for the model: give --tflm-app APP, --tflm-port URL or --tflm-host MODEL", False)
 
 
 def _option(config: pytest.Config, name: str) -> str:

@@ -9,7 +9,7 @@ are keyed by pins.sized_revision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -95,7 +95,8 @@ def tflm_of(
     checkout that lacks TFLM's op resolver or, where its kernels are asked for, CMSIS-NN.
     """
     if tflm_dir is None:
-        return KNOWN_REVISIONS[revision or PINNED_REVISION]()
+        shipped = KNOWN_REVISIONS[revision or PINNED_REVISION]()
+        return replace(shipped, zephyr=zephyr or shipped.zephyr)
     facts = known_revision(revision)
     return TflmRevision(
         revision,

@@ -185,6 +185,6 @@ def test_the_command_line(tool: Tool, tmp_path: Path) -> None:
     said = tool("plan", path, "--plan-file", mine).one_line()
     assert "operator 4 (CONCATENATION) would run before operator 2 (CONCATENATION), which it depends on" in said
     mine.write_text(json.dumps({**found, "order": [0, "x"]}))
-    assert "order is no list of operators" in tool("plan", path, "--plan-file", mine).one_line()
+    assert "order[1] wants a whole number, not 'x'" in tool("plan", path, "--plan-file", mine).one_line()
     mine.write_text(json.dumps({**found, "order": [0, 1]}))
     assert "not an order of the model's operators" in tool("plan", path, "--plan-file", mine).one_line()

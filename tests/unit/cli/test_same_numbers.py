@@ -13,7 +13,8 @@ from tests.unit.conftest import Tool
 from tflm_zephyr.arena import arena_plan
 from tflm_zephyr.cli.commands import fit as fit_command
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import Generated, generate, tflm_of
+from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.tflm import tflm_of
 
 SAMPLES = tuple(ROOT / "samples" / name / f"{name}.tflite" for name in ("digits", "hello_world"))
 BOARDS = ("mps2/an385", "nrf9160dk/nrf9160/ns")
