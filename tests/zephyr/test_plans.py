@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ from tests.zephyr.models import flat_convolutions
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.arena.head import HeadPlan
 from tflm_zephyr.boards.board import QemuSpec
+from tflm_zephyr.build.workspace import find_workspace
 from tflm_zephyr.device.console.gather import gather_results
 from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
+from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.uses import miscomputed
 from tflm_zephyr.model.reader import load_model
 from tflm_zephyr.model.types import Model
@@ -27,7 +30,18 @@ from tflm_zephyr.model.writer import with_offline_plan
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
 BOARD = "mps2/an385"
-CMSIS_NN = kernel_library("cmsis_nn", transpose_conv=True)  # of a Cortex-M3, which has no DSP
+
+
+@cache
+def revision() -> str:
+    """The commit of the workspace's TFLM."""
+    return find_workspace().tflm_revision
+
+
+@cache
+def cmsis_nn() -> KernelLibrary:
+    """CMSIS-NN's kernels of a Cortex-M3, which has no DSP extension."""
+    return kernel_library("cmsis_nn", transpose_conv=True, revision=revision())
 
 
 def pairs_of(head: HeadPlan) -> dict[tuple[int, int], int]:
@@ -74,7 +88,7 @@ def nearest(pairs: Mapping[tuple[int, int], int]) -> tuple[int, int]:
 
 def wide(model: Model) -> bytes:
     """`model` with overlaps as wide as allowed; where its own plan has some already, with these."""
-    head = plan_head(model, CMSIS_NN, in_place=[CMSIS_NN])
+    head = plan_head(model, cmsis_nn(), in_place=[cmsis_nn()])
     if head.in_place_count or not head.problem.overlaps:
         return model.data
     return with_offline_plan(model, as_far_as_allowed(model, head, {}))
@@ -85,7 +99,7 @@ def too_wide(model: Model) -> bytes:
 
     Where no overlap is allowed, one operator writes over the last 16 bytes of what it reads.
     """
-    head = plan_head(model, CMSIS_NN, in_place=[CMSIS_NN])
+    head = plan_head(model, cmsis_nn(), in_place=[cmsis_nn()])
     pairs = pairs_of(head)
     if not pairs:
         source, result = model.main.operators[1].inputs[0], model.main.operators[1].outputs[0]
@@ -124,7 +138,7 @@ def test_overlaps_as_wide_as_allowed_and_a_little_wider(tool: Tool, apps: Path, 
     assert heads() == {model["name"]: model["head"]["head_bytes"] for model in made}
     for file, model in zip(files, planned, strict=True):
         file.write_bytes(wide(model))
-    plans = [given_plan(load_model(file), CMSIS_NN) for file in files]
+    plans = [given_plan(load_model(file), cmsis_nn()) for file in files]
     found = heads()
     assert all(plan is None or plan.size_bytes == found[file.stem] for file, plan in zip(files, plans, strict=True))
     assert sum(plan is not None for plan in plans) == len(files) - 1  # hello_world's may not overlap at all
@@ -182,7 +196,7 @@ def test_a_reference_plan_is_refused_by_zephyrs_cmsis_nn(tool: Tool, apps: Path)
 def allowed(file: Path) -> bool:
     """Whether the checker has nothing against the model's plan."""
     try:
-        given_plan(load_model(file), CMSIS_NN)
+        given_plan(load_model(file), cmsis_nn())
     except PlanError as error:
         assert "overlap" in str(error)
         return False
@@ -196,7 +210,7 @@ def test_random_networks_over_their_inputs(tool: Tool, apps: Path, board: str) -
     for seed in range(24):
         path = apps / f"net{seed}.tflite"
         path.write_bytes(network(seed))
-        if not miscomputed(load_model(path)):  # pools of several batches are refused
+        if not miscomputed(load_model(path), revision()):  # pools of several batches are refused
             files.append(path)
     app = apps / "networks"
     boards = ("-b", "mps2/an385", "-b", "mps2/an386")

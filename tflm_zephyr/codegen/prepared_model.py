@@ -85,7 +85,7 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
         choice.names,
         boards,
         transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
-        revision=tflm.revision,
+        revision=tflm.facts,
     )
     sizes = tflm.struct_sizes(static_memory=config.tflm == "selected")
     return AppKernels(choice, libraries, sizes, not other_kernels(tflm.revisions(choice.names)))

@@ -20,11 +20,11 @@ def needed_stack_bytes(setup: BuildSetup, models: Sequence[ModelSpec], boards: S
     return main_stack_bytes(used, setup.kernels, boards, revision=revision, debug=debug, host_link=host_link)
 
 
-def stack_notes(given: int | None, needed: int, name: str) -> list[str]:
+def stack_notes(given: int | None, needed: int, name: str, revision: str) -> list[str]:
     """Remarks on the main stack of `given` bytes of the app called `name`; AppError for one that no app runs in."""
     if given is None or given >= needed:
         return []
-    least = least_main_stack_bytes()
+    least = least_main_stack_bytes(revision)
     if given < least:
         raise AppError(
             f"main_stack_bytes: {given} are too few, as TFLM may take {least} without any kernel",

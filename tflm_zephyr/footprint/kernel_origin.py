@@ -32,6 +32,7 @@ NO_FUNCTION = "none of CMSIS-NN's functions for it is linked"
 NO_CORTEX_M = "the board's core is no Cortex-M"
 
 _ASKED = re.compile(r'/kernels/cmsis_nn/|TFLM_KERNELS=[\\"]*cmsis_nn')
+_REVISION = re.compile(r"TFLM_REVISION=\W*([0-9a-f]{40})")
 _FOLDER = "tensorflow/lite/micro/kernels/cmsis_nn"
 
 
@@ -75,19 +76,27 @@ def linked_kernels(elf: Path) -> LinkedKernels:
     image, folder = load_elf(elf), elf.absolute().parent.parent
     commands, config = _read(folder / "compile_commands.json"), _read(folder / "zephyr" / ".config")
     asked = None if not commands else CMSIS_NN if _ASKED.search(commands) else REFERENCE
+    built_for = _REVISION.search(commands)
+    revision = built_for[1] if built_for else ""
     why_not = NO_CORTEX_M if config and "\nCONFIG_CPU_CORTEX_M=y\n" not in f"\n{config}" else ""
-    return found_kernels(image, map_of(elf, image), source_folders(folder), asked=asked, why_not=why_not)
+    return found_kernels(
+        image, map_of(elf, image), source_folders(folder), asked, why_not, revision[1] if revision else ""
+    )
 
 
 def found_kernels(
     image: ElfImage,
     link_map: LinkMap | None,
     folders: Mapping[str, frozenset[str]],
-    *,
     asked: str | None = None,
     why_not: str = "",
+    revision: str = "",
 ) -> LinkedKernels:
-    """The kernels in `image`. `folders`: see attribution.ObjectFiles; `asked` None: by its CMSIS-NN functions."""
+    """The kernels in `image`.
+
+    folders: see attribution.ObjectFiles. asked: the library of the build, None to go by the CMSIS-NN functions in the
+    image. revision: the commit of TFLM, "" for the pinned one.
+    """
     functions = {owner.detail for symbol in image.symbols if (owner := attribution.cmsis_nn(symbol.name)) is not None}
     asked = asked or (CMSIS_NN if functions else REFERENCE)
     libraries = _libraries(image, link_map, folders)
@@ -98,7 +107,7 @@ def found_kernels(
     rows = []
     for key, found in sorted(uses.items()):
         library = _library(key, libraries, functions)
-        why = Counter(_why(key, use, library, functions) for use in found) if asked == CMSIS_NN else Counter()
+        why = Counter(_why(key, use, library, functions, revision) for use in found) if asked == CMSIS_NN else Counter()
         why.pop("", None)
         rows.append(Kernel(key, library, len(found), dict(sorted(why.items()))))
     return LinkedKernels(asked, why_not if asked == REFERENCE else "", tuple(rows))
@@ -114,13 +123,13 @@ def _library(key: str, libraries: Mapping[str, str], functions: set[str]) -> str
     return found if found is not None else CMSIS_NN if key in functions else REFERENCE
 
 
-def _why(key: str, use: Node, library: str, functions: set[str]) -> str:
+def _why(key: str, use: Node, library: str, functions: set[str], revision: str) -> str:
     """Why reference code computes `use`; "" where it does not."""
     if library == OWN:
         return ""
     if library == REFERENCE:
-        return OTHER_KERNEL if has_cmsis_nn(key) else NO_KERNEL
-    reason = why_reference(use) if has_cmsis_nn(key) else ""
+        return OTHER_KERNEL if has_cmsis_nn(key, revision) else NO_KERNEL
+    reason = why_reference(use, revision) if has_cmsis_nn(key, revision) else ""
     return reason or ("" if key in functions else NO_FUNCTION)
 
 
