@@ -238,7 +238,7 @@ def _too_old(version: str) -> bool:
 
 
 def _running(facts: Facts, board: Board | None) -> Iterator[Finding]:
-    """What runs an app: QEMU, or a flash runner and a serial port."""
+    """Findings on the means to run an app: QEMU, or a flash runner and a serial port."""
     if board is None or board.qemu is not None:
         binary = "qemu-system-arm" if board is None or board.qemu is None else board.qemu.binary
         version = facts.programs.get(binary, "")

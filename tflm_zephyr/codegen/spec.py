@@ -33,7 +33,7 @@ class TensorSpec:
 
     @property
     def shown_scale(self) -> float:
-        """What an element is multiplied with for people to read; 0 where it is not shown."""
+        """Scale of an element where it is printed for people; 0 where it is not printed."""
         if self.type not in _SHOWN or not self.elements:
             return 0.0
         return 1.0 if self.scale is None else self.scale

@@ -30,7 +30,7 @@ def check_interface(model: Model) -> None:
 
 
 def tensor_spec(tensor: Tensor) -> TensorSpec:
-    """What the templates need of an input or output."""
+    """The facts of an input or output that the templates use."""
     quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
     single = quantised is not None and len(quantised.scales) == 1
     return TensorSpec(

@@ -12,7 +12,7 @@ from tflm_zephyr.tflm import PINNED_REVISION
 
 @dataclass(frozen=True)
 class Core:
-    """What a kernel's sizes depend on besides its tensors; `libraries.kernel_library` explains the fields.
+    """The build's facts that kernels' sizes depend on, besides tensors; `libraries.kernel_library` explains the fields.
 
     `revision` is one of revisions.REVISIONS.
     """

@@ -84,7 +84,7 @@ class CustomOperator:
 
 @dataclass(frozen=True)
 class ResolvedOperators:
-    """What a resolver holds, in the order of execution."""
+    """The registrations in an op resolver, in the order in which a model first runs them."""
 
     calls: tuple[ResolverCall | CustomOperator, ...]
 
@@ -134,7 +134,7 @@ def _call(text: str, match: re.Match[str]) -> ResolverCall | None:
 
 
 def _balanced(text: str, start: int) -> tuple[str, int]:
-    """What stands between the bracket at `start` and its partner, and the index behind it."""
+    """The text between the bracket at `start` and its partner, and the index behind the partner."""
     depth = 0
     for match in re.compile(r'"(?:\\.|[^"\\\n])*"|[()\[\]{}]').finditer(text, start):
         if match[0] in _OPENING:

@@ -88,7 +88,7 @@ class SourceTable:
         return tuple(sorted(wanted))
 
     def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
-        """What the TFLM sources `selected` call of the optimised library, sorted."""
+        """The optimised library's functions that the TFLM sources `selected` call, sorted."""
         return tuple(sorted({path for source in selected for path in self.functions.get(source, ())}))
 
 
@@ -110,7 +110,7 @@ class TflmTree:
         return self._includes[path]
 
     def _locate(self, include: str, folder: str) -> str | None:
-        """What `include` names in a file of `folder`: there first, as the preprocessor does."""
+        """The file that `include` names in a file of `folder`: looked up there first, as the preprocessor does."""
         for base in (folder, *INCLUDE_DIRS):
             path = posixpath.normpath(posixpath.join(base, include))
             if not path.startswith("../") and (self._root / path).is_file():

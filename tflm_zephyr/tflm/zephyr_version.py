@@ -28,7 +28,7 @@ class ZephyrVersion:
 
     @property
     def revision(self) -> str:
-        """What a west manifest pins: a release's tag, or the commit of what is between two releases."""
+        """The `revision:` of a west manifest: a release's tag, or the commit of a tree between two releases."""
         return f"v{self.version}" if self.released or not self.commit else self.commit
 
     @property

@@ -91,7 +91,7 @@ def test_kept_runs_are_taken_where_no_reference_is(
 
 @pytest.mark.usefixtures("fixed_reference", "app")
 class TestKept:
-    """What makes kept runs unfit: they are made anew, or dropped where no reference is."""
+    """Kept runs that no longer fit are made anew, or dropped where no reference is installed."""
 
     def found(self, app: Path, model_file: Path, **config: object) -> list[tuple[bytes, ...]]:
         runs = golden_runs(load_model(model_file), ModelConfig(model_file, **config), app)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ class TestKept:
         assert golden_runs(model, config, app, keep=True).engines == {"ai-edge-litert": "0.0.0"}
 
     def test_seeded_inputs_after_given_ones(self, app: Path, model_file: Path, tool: Tool, tmp_path: Path) -> None:
-        """What was generated before is not to be seen in what is generated now."""
+        """A golden file depends on the present options alone, not on those of an earlier run."""
         fresh = kept(app).read_bytes()
         np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
         assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / "data.npz").code == 0

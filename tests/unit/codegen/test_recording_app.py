@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TFLM allocated, section by section: the app that prints it, and what is read of that."""
+"""The app that prints TFLM's allocations by section, and the parser of its output."""
 
 from __future__ import annotations
 
