@@ -34,9 +34,7 @@ def include_dir(custom: CustomOperatorConfig) -> Path:
         for folder in source.parents:
             if (folder / custom.header).is_file():
                 return folder
-    raise AppError(
-        f"no header {custom.header} beside or above its sources", where=custom.name, hint="Fix the app file"
-    )
+    raise AppError(f"no header {custom.header} beside or above its sources", where=custom.name, hint="Fix the app file")
 
 
 def code_sha256(customs: Sequence[CustomOperatorConfig]) -> str:

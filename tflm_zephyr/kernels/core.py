@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's build: core, TFLM revision and the compile-time choices that its sizes depend on."""
+"""The build of kernels: core, TFLM revision and compile-time choices that their sizes depend on."""
 
 from __future__ import annotations
 

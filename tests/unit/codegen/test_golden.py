@@ -55,7 +55,7 @@ def test_given_inputs_are_taken_in_order(model_file: Path, tmp_path: Path) -> No
 def test_more_runs_than_data(model_file: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=np.zeros((2, 64), np.int8))
     config = ModelConfig(model_file, inputs=tmp_path / "data.npz", runs=3)
-    with pytest.raises(AppError, match=r"data\.npz: holds 2 inputs, 3 runs were asked for\. Ask for fewer"):
+    with pytest.raises(AppError, match=r"data\.npz: holds 2 inputs, 3 runs were requested\. Ask for fewer"):
         golden_runs(load_model(model_file), config, tmp_path)
 
 
