@@ -8,7 +8,7 @@ class ToolError(Exception):
     """An error that the user can fix. The command line prints the message and exits with 1."""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
-        """`what` is wrong, `where` (a file, tensor, port), and what to do about it (`hint`)."""
+        """`what`: the problem. `where`: a file, tensor or port. `hint`: the remedy."""
         what = _without_stop(what)
         self.what, self.where, self.hint = what, where, hint
         text = f"{where}: {what}" if where else what

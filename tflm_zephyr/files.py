@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files written whole or not at all, and never over something else without being asked."""
+"""Atomic writes of files, which never replace other content unless `force` is given."""
 
 from __future__ import annotations
 

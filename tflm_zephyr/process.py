@@ -32,10 +32,10 @@ def run(
     timeout_s: float | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> Finished:
-    """Run `argv` to its end; `on_line` sees each line as it comes.
+    """Run `argv` to its end; `on_line` gets each line as it comes.
 
-    Raises FileNotFoundError when the program is not there and TimeoutError after `timeout_s`; the child and
-    all that it started are gone when this returns or raises.
+    Raises FileNotFoundError when the program does not exist and TimeoutError after `timeout_s`; the child and all its
+    own children have ended when this returns or raises.
     """
     with spawn(argv, cwd=cwd, env=env, merge_stderr=True) as child:
         lines: list[str] = []

@@ -92,7 +92,7 @@ def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Work
         source.write_text(changed)
         tool("build", app, "--board", BOARD)
         said = tool("run", app, "--board", BOARD, code=1)
-        assert "TFLM asks for other buffers than the app's static plan has" in said
+        assert "TFLM requests other buffers than the app's static plan has" in said
         assert said.count("\n") == 1
 
 

@@ -3,8 +3,8 @@
 
 An app is compiled with one kernel library or another (or for one core or another), and carries one model with one
 plan. Kernels differ in their scratch buffers, which TFLM places around the plan's offsets, so a plan is valid with
-every library; but one that is good with the scratch buffers of one may be worse than none with those of another. So
-every candidate is simulated with every library.
+every library. But a plan that is good with one library's scratch buffers may be worse than no plan with another's.
+Hence every candidate is simulated with every library.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tflm_zephyr.tflm import StructSizes
 class PlanRequest:
     """A request for the arena of one model.
 
-    libraries: the kernel libraries, one for each kind of core, that are to run the plan; at least one. sizes: TFLM's
-    structs in the build. in_place: an output may overlap an input where all libraries allow it and the arena gets
-    smaller. scheduling: "auto" reorders operators where the arena gets smaller, "model" keeps the file's order.
+    libraries: the kernel libraries that will run the plan, one for each kind of core; at least one. sizes: sizes of
+    TFLM's structs in the build. in_place: an output may overlap an input where all libraries allow it and the arena
+    gets smaller. scheduling: "auto" reorders operators where the arena gets smaller, "model" keeps the file's order.
     offline: see plan_head. given: the user's own plan, which decides order and offsets. arena_bytes: the arena's size
-    by the user, None for the estimate.
+    that the user gives, None for the estimate.
     """
 
     libraries: tuple[KernelLibrary, ...]
@@ -75,7 +75,7 @@ class ArenaPlan:
 
     @property
     def largest(self) -> LibraryArena:
-        """The arena of the library that needs most."""
+        """The arena of the library that needs the most bytes."""
         return self.arenas[0]
 
     @property
@@ -85,17 +85,17 @@ class ArenaPlan:
 
     @property
     def offsets(self) -> tuple[int, ...] | None:
-        """The rows of the offline plan, None where TFLM's own placing serves."""
+        """The rows of the offline plan; None where TFLM plans at start-up."""
         return self.head.offsets
 
 
 def plan(model: Model, request: PlanRequest) -> ArenaPlan:
     """The arena of `model`: order, offsets, and head, tail and size with each library of `request`.
 
-    The offsets are those that keep the largest arena smallest, among the best of each library and none at all, and
-    never make a head larger than TFLM's own placing would where that meets the constraints. A plan that the model
-    carries is left out of account. ModelError for a graph that TFLM cannot plan; PlanError for constraints or a given
-    plan that cannot be met, and for a given arena that is smaller than the head.
+    The candidates are each library's best offsets and no offsets; the one with the smallest largest arena is taken.
+    No head gets larger than with TFLM's own planner, where that meets the constraints. A plan that the model carries
+    is ignored. ModelError for a graph that TFLM cannot plan; PlanError for constraints or a given plan that cannot be
+    met, and for a given arena that is smaller than the head.
     """
     if request.given is not None:
         return _given(model, request, request.given)
@@ -137,7 +137,7 @@ def _planned(
 
 
 def _with_stock_figures(model: Model, arena: LibraryArena, request: PlanRequest) -> HeadPlan:
-    """The head, to be compared with what TFLM's interpreter does with the model as it is in its file."""
+    """The head of `arena`, with the linear and greedy sizes of the model as it is in its file, for comparison."""
     constraints = Constraints(preallocated=request.constraints.preallocated)
     requests = requests_of(model, arena.library, constraints)
     problem = requests.problem(requests.required)
@@ -159,8 +159,8 @@ def _scheduled(
 ) -> tuple[tuple[Model, Order] | None, tuple[LibraryArena, ...]]:
     """A better order of the operators, None for the file's; and the arenas with it.
 
-    Of several libraries, the one that needs the largest arena decides what is a better order. With one library, the
-    file's order is not planned when its lower bound is above the arena of the better order.
+    The library with the largest arena decides whether an order is better. With one library, the file's order is not
+    planned when its lower bound is above the arena of the better order.
     """
     if request.scheduling == "model":
         return None, _arenas(own, request)
@@ -199,7 +199,7 @@ def _arenas(own: Sequence[Requests], request: PlanRequest) -> tuple[LibraryArena
         if best is not None and best[0].head.offsets is not None:
             break  # a plan without in-place pairs is no better
     if best is None:
-        what = "no plan keeps what is to be preserved or aligned with the kernels of all these boards"
+        what = "no plan meets the preserve and alignment options with the kernels of all these boards"
         raise PlanError(
             what, where=own[0].model.where, hint="Plan for one kernel library and core, or with fewer options."
         )

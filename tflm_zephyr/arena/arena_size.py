@@ -14,7 +14,7 @@ from tflm_zephyr.errors import PlanError
 class ArenaSize:
     """The arena's size in bytes and its origin in `source`: "estimated" or "given".
 
-    `unknown` has the operators of which an estimate does not know what their kernels ask for.
+    `unknown` has the operators whose kernels' requests the estimate does not know.
     """
 
     bytes: int
@@ -43,5 +43,5 @@ def arena_size(head: HeadPlan, tail: TailEstimate, *, given: int | None = None) 
     note = f"{parts}, with {tail.slack_bytes} bytes of slack"
     unknown = tuple(sorted({*head.unknown, *tail.unknown}))
     if unknown:
-        note += f"; not known, so not counted in full: what {', '.join(unknown)} asks for"
+        note += f"; not known, so not counted in full: the requests of {', '.join(unknown)}"
     return ArenaSize(estimate, "estimated", *ends, note, unknown)

@@ -26,8 +26,8 @@ def packed(problem: Problem, known: Plan | None = None, share: int = 1) -> Plan:
 def candidate_offsets(requests: Requests, packings: Sequence[Plan], offline: str) -> Iterator[list[int | None]]:
     """Offsets to try: none; those of `packings`; those with scratch in one block; those with scratch lowest.
 
-    In-place pairs are used in the later `packings`, so that they are taken only where they save something. Without
-    knowing all scratch buffers, offsets could do harm and are given only where a constraint needs them.
+    In-place pairs are used in the later `packings`, so that they are taken only where they save something. When some
+    scratch buffers are not known, offsets could do harm and are given only where a constraint needs them.
     """
     if offline != "always":
         yield [None] * len(requests.sizes)
@@ -45,7 +45,7 @@ def candidate_offsets(requests: Requests, packings: Sequence[Plan], offline: str
 
 
 def _without_online(requests: Requests, offsets: Sequence[int]) -> list[int | None]:
-    """`offsets`, None for the buffers that TFLM must place itself."""
+    """`offsets`, with None for the buffers that TFLM must place itself."""
     return [None if online else at for online, at in zip(requests.online, offsets, strict=True)]
 
 
@@ -69,7 +69,7 @@ def _pack_scratch_in_blocks(requests: Requests, problem: Problem) -> list[int]:
 
 
 def _pack_above_scratch(requests: Requests, problem: Problem) -> list[int]:
-    """Offsets above the room that TFLM needs for the buffers that it places, so that these never meet the others."""
+    """Offsets above the room that TFLM needs for the buffers that it places, so that the two kinds never meet."""
     assumed = requests.problem(requests.assumed)
     online = tuple(b for b, is_online in zip(assumed.buffers, requests.online, strict=True) if is_online)
     kept = [i for i, is_online in enumerate(requests.online) if not is_online]

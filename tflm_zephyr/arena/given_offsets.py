@@ -40,12 +40,12 @@ def head_with_offsets(
     arena_bytes: int | None = None,
     in_place: bool = True,
 ) -> HeadPlan:
-    """The head of `model` with the user's own offsets: one for each tensor of all subgraphs, -1 = placed by TFLM, as
-    all are for None.
+    """The head of `model` with the user's own offsets: one for each tensor of all subgraphs, -1 = placed by TFLM.
 
-    in_place: False where no output may overlap an input, whatever the kernels of `library` allow. PlanError naming
-    tensors and offsets when there are not as many as tensors, one is for a tensor that no plan can place, some overlap
-    where that is not allowed, are not aligned, or end past `arena_bytes`.
+    rows: None when TFLM places all tensors. in_place: False where no output may overlap an input, whatever the kernels
+    of `library` allow. PlanError, naming tensors and offsets, when the number of offsets is not that of tensors, an
+    offset is for a tensor that no plan can place, tensors overlap where that is not allowed, or an offset is not
+    aligned or ends past `arena_bytes`.
     """
     constraints = constraints or Constraints()
     placed = rows is not None and any(row != ONLINE for row in rows)
@@ -71,11 +71,11 @@ def _checked(requests: Requests, rows: Sequence[int], arena_bytes: int | None) -
     for name, offset in zip(requests.names, offsets, strict=True):
         if offset is not None and offset < 0:
             raise PlanError(f"{name} has the negative offset {offset}", where=where)
-        if offset is not None and offset % ALIGNMENT:  # before TFLM places others around it, as badly
+        if offset is not None and offset % ALIGNMENT:  # before TFLM places other buffers around it, as badly aligned
             raise PlanError(f"{name} at offset {offset} is not aligned to {ALIGNMENT} bytes", where=where)
     plan = Plan(requests.in_place_problem(), requests.placed_by_tflm(offsets), "given")
     placed = zip(requests.names, plan.offsets, requests.sizes, strict=True)
-    for name, offset, size in sorted(placed, key=lambda one: one[1]):  # TFLM's own choices lie above what they follow
+    for name, offset, size in sorted(placed, key=lambda one: one[1]):  # TFLM's own choices lie above the given ones
         end = align_up(offset + size, ALIGNMENT)
         if end > ADDRESSABLE_BYTES:
             what = f"{name} at offset {offset} ends at {end}, past the {ADDRESSABLE_BYTES} bytes that TFLM can address"

@@ -2,7 +2,7 @@
 """The head of the arena: the smallest plan found for one model with one kernel library.
 
 TFLM itself places scratch buffers around the offsets that a model carries, so every candidate is simulated with
-TFLM's greedy rule, and the head that results is the one that counts. That head is the planner's maximum:
+TFLM's greedy rule, and candidates are compared by the simulated head. That head is the planner's maximum:
 sizes are multiples of 16 and ReserveNonPersistentOverlayMemory() sets the head to it (CommitStaticMemoryPlan
 in tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7).
 """
@@ -29,12 +29,13 @@ class HeadPlan:
 
     `plan` places every buffer of `problem` (tensors, variables if planned, scratch) as TFLM will with the
     metadata `offsets`: one for each tensor of all subgraphs, -1 where TFLM places it. `offsets` is None when
-    TFLM's own placing serves; then the model must carry no plan at all. `unknown` has the operators whose
-    scratch is not known: the head is then a guess that leaves it out.
+    TFLM plans at start-up; then the model must carry no plan at all. `unknown` has the operators whose scratch
+    buffers are not known: the head is then a guess without them.
 
-    The sizes of the other plans are for comparison. `linear_bytes` and `greedy_bytes` (TFLM's own placing) are of the
-    model as it is in its file, its operators in the file's order. `packed_bytes` and `in_place_bytes` have scratch
-    placed freely, too, the first without in-place pairs. `in_place_check` is the checker's rule for in-place pairs.
+    The sizes of the other plans are for comparison. `linear_bytes` and `greedy_bytes` (TFLM's own planner) are for the
+    model as it is in its file, with its operators in the file's order. `packed_bytes` and `in_place_bytes` have
+    scratch buffers placed freely, too, the first without in-place pairs. `in_place_check` is the checker's rule for
+    in-place pairs.
     """
 
     graph: Graph
@@ -75,11 +76,11 @@ class HeadPlan:
 
 
 def plan_head(requests: Requests, *, offline: str = "auto") -> HeadPlan:
-    """The smallest head found for `requests`; where TFLM's own placing meets the constraints, never above it.
+    """The smallest head found for `requests`; never above TFLM's own, where that meets the constraints.
 
     offline: "auto" gives offsets where they make the head smaller or a constraint needs them, "always" also where they
-    change nothing, "never" leaves all to TFLM. A plan that the model carries is left out of account: `given_plan`
-    looks at that one. PlanError for constraints that cannot be met.
+    change nothing, "never" leaves all to TFLM. A plan that the model carries is ignored: `given_plan` checks that one.
+    PlanError for constraints that cannot be met.
     """
     where = requests.model.where
     plan_variables = requests.constraints.plan_variables
@@ -96,7 +97,7 @@ def plan_head(requests: Requests, *, offline: str = "auto") -> HeadPlan:
         offline = "always"
     best = _smallest(requests, in_place_problem, packings, stock, offline)
     if best is None:
-        what = "TFLM's own placing leaves no way to keep what is to be preserved or aligned"
+        what = "TFLM's own planner cannot meet the preserve and alignment options"
         raise PlanError(what, where=where, hint="Plan with offsets, or with fewer options.")
     plan, given = best
     return HeadPlan(

@@ -2,7 +2,7 @@
 """The checker's rule for in-place operators. It reads the model and the kernels' check, and shares no code with the
 planner.
 
-An operator may overwrite a tensor when it is the last operator to read it, and every kernel library that is to run the
+An operator may overwrite a tensor when it is the last operator to read it, and every kernel library that will run the
 plan is safe at that distance.
 """
 
@@ -46,7 +46,7 @@ class InPlaceCheck:
             return f"{label} is used by other operators later on"
         operator = subgraph.operators[writer]
         if not self._libraries:
-            return "overlap is off, or allowed for other kernels alone"
+            return "overlap is off, or allowed for other kernels only"
         for library in self._libraries:
             if untried(library):
                 return "no overlap has been tried with CMSIS-NN on Helium"

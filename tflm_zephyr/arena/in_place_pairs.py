@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In-place pairs: outputs that may overlap an input, and how far, with every kernel library that is to run the plan."""
+"""In-place pairs: outputs that may overlap an input, and how far, with every kernel library that will run the plan."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def in_place_pairs(
 ) -> tuple[InPlacePair, ...]:
     """The in-place pairs of a problem's buffers; none without libraries or with one whose rules are untried.
 
-    An operator's output may lie over its input where all libraries allow it, and the input is dead afterwards: the
-    operator is the last to use it, and it is neither an output of its subgraph nor `kept` (of the main one). A
+    An operator's output may lie over its input where all libraries allow it and the input is dead afterwards: the
+    operator is the last to use the input, which is neither an output of its subgraph nor `kept` (of the main one). A
     subgraph that is called again gets its inputs anew, so that this holds in called subgraphs, too; but operators
-    that run in several scopes are left out. `places` has each planned tensor's buffer, `lifespans` those that must
-    hold, by buffer.
+    that run in several scopes are left out. `places` has each planned tensor's buffer, `lifespans` the required
+    lifespans by buffer.
     """
     found: list[InPlacePair] = []
     rules = [rules_of(library) for library in libraries]
@@ -62,7 +62,7 @@ def _allowed(
 
 
 def _by_all(allowed: Sequence[Mapping[_Pair, TensorOverlap]]) -> dict[_Pair, tuple[int | None, bool]]:
-    """Distance and in place, as all of them allow it."""
+    """The distance and the in-place flag that all of them allow."""
     found: dict[_Pair, tuple[int | None, bool]] = {}
     for pair in allowed[0]:
         if all(pair in one for one in allowed):

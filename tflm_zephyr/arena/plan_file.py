@@ -4,10 +4,10 @@
 {"offsets": [0, -1, 64], "sha256": "...", "kernels": "reference"}
 
 `offsets` has a number for each tensor of all subgraphs, constants included: bytes from the arena's start, or -1 where
-TFLM places it; null leaves all to TFLM. `sha256` of the model and `kernels` (reference, cmsis_nn) may be left out;
-where they are there they must be those that the plan is used with. `order` lists the main subgraph's operators as they
-are to run, by their index in the file; without it they run in the file's order.
-Other keys are passed over, as `plan --json` prints more.
+TFLM places it; null leaves all to TFLM. `sha256` of the model and `kernels` (reference, cmsis_nn) are optional; if
+present, they must match the model and the kernels that the plan is used with. `order` lists the main subgraph's
+operators in the order in which they run, by their index in the file; without it they run in the file's order.
+Other keys are ignored, as `plan --json` prints more.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _HINT = "`tflm-zephyr plan MODEL --json` prints a plan"
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan of the file `where`; `sha256` and `kernels` are "" where it does not say, `offsets` None where TFLM is to
-    place everything, `order` None for the operators' order in the model."""
+    """The plan in the file `where`.
+
+    `sha256` and `kernels` are "" when absent; `offsets` is None where TFLM places everything, `order` None for the
+    operators' order in the model.
+    """
 
     offsets: tuple[Annotated[int, _OFFSET], ...] | None
     sha256: str = ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors that the app's own buffers hold: found in a model by name or index, and refused where that cannot be.
+"""Preallocated tensors, which buffers of the app hold: found in a model by name or index, and refused where TFLM
+does not allow it.
 
 TFLM plans no tensor whose data pointer is set before (micro_allocation_info.cc, revision 8d404de7). As its RFC 001
 says (tensorflow/lite/micro/docs/rfc), a tensor that an offline plan places cannot be preallocated as well.
@@ -16,8 +17,8 @@ from tflm_zephyr.model import Model, Tensor, TensorType, resource_handles, shown
 def preallocated_tensors(model: Model, names: Sequence[str | int]) -> tuple[int, ...]:
     """Indices in the main subgraph of the tensors `names`, in their order.
 
-    AppError for what is not there, named twice, a variable, a constant, the handle of a resource variable or without
-    memory; PlanError for a tensor that a plan in the model places.
+    AppError for a tensor that does not exist, is named twice, needs no memory, or is a variable, a constant or the
+    handle of a resource variable; PlanError for a tensor that a plan in the model places.
     """
     found: list[int] = []
     rows, handles = model.offline_plan, resource_handles(model.main)

@@ -31,8 +31,8 @@ class Constraints:
     preserve_inputs: the model's inputs hold their values to the end of the run. preserve_intermediates: every
     tensor does, for debugging. plan_variables: variable tensors get offsets in the head, alive for the whole
     run, instead of TFLM's place in the tail; for models of one subgraph only. preallocated: tensors of the main
-    subgraph that the app's own buffers hold; they stay at -1 and out of the head. alignment: of the tensors'
-    offsets, a multiple of 16, which is TFLM's own.
+    subgraph that the app's own buffers hold; they stay at -1 and out of the head. alignment: the alignment of the
+    tensors' offsets in bytes, a multiple of TFLM's own 16.
     """
 
     preserve_inputs: bool = False
@@ -43,7 +43,7 @@ class Constraints:
 
     @property
     def tflm_meets_all(self) -> bool:
-        """Whether TFLM's own placing meets these constraints for any model."""
+        """Whether TFLM's own planner meets these constraints for any model."""
         return self == Constraints(preallocated=self.preallocated)
 
     def preserved(self, model: Model) -> Collection[int]:
@@ -55,8 +55,8 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Requests:
-    """Buffer requests of one model with one kernel library: tensors (variables among them when they are to have
-    offsets), then scratch buffers.
+    """Buffer requests of one model with one kernel library: tensors (with variables when these get offsets), then
+    scratch buffers.
 
     `assumed` are the lifespans by which TFLM places buffers, `required` those that must hold. `online` marks the
     buffers that TFLM must place itself, `rows` gives each tensor's row in the metadata, None for scratch. `keys` are
@@ -95,7 +95,7 @@ class Requests:
 
     @property
     def tflm_meets_all(self) -> bool:
-        """Whether TFLM's own placing keeps every lifespan and alignment that is required."""
+        """Whether TFLM's own planner keeps every lifespan and alignment that is required."""
         return self.assumed == self.required and self.alignment == ALIGNMENT
 
     def allowing(self, libraries: Sequence[KernelLibrary]) -> Requests:
@@ -122,14 +122,14 @@ class Requests:
         return replace(self.problem(self.required), overlaps=self.pairs)
 
     def placed_by_tflm(self, offsets: Sequence[int | None]) -> tuple[int, ...]:
-        """TFLM's place for each buffer when `offsets` are given for some."""
+        """The offset at which TFLM places each buffer when `offsets` are given for some."""
         given = tuple(offset for offset in offsets if offset is not None)
         if len(given) == len(self.sizes):
             return given
         return greedy(replace(self.problem(self.assumed, offsets), alignment=ALIGNMENT)).offsets
 
     def metadata(self, offsets: Sequence[int | None]) -> tuple[int, ...]:
-        """`offsets` as the rows of the model's offline plan, -1 for all else."""
+        """`offsets` as the rows of the model's offline plan, -1 for all other tensors."""
         table = [ONLINE] * self.model.tensor_count
         for row, offset in zip(self.rows, offsets, strict=True):
             if row is not None and offset is not None:

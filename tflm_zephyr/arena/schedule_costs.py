@@ -16,11 +16,11 @@ Pair = tuple[int, int, int]
 
 
 class Costs:
-    """Bytes that the main subgraph's tensors and operators need, aligned as TFLM does; 0 for what is elsewhere.
+    """Bytes that the main subgraph's tensors and operators need, aligned as TFLM does; 0 for tensors outside the head.
 
-    `users` are the operators that read or write a tensor, `extra` an operator's scratch and the subgraphs that it
-    calls, `pairs` what can be shared. `alive` has the bytes alive before each operator in the file's order,
-    `in_file_order` those while it runs.
+    `users` are the operators that read or write a tensor, `extra` the bytes of an operator's scratch buffers and of
+    the subgraphs that it calls, `pairs` the in-place pairs. `alive` has the bytes alive before each operator in the
+    file's order, `in_file_order` the bytes alive while it runs.
     """
 
     def __init__(self, graph: Graph, library: KernelLibrary, in_place: bool) -> None:
@@ -60,7 +60,7 @@ class Costs:
         return alive, costs
 
     def saved(self, operator: int, dying: Collection[int]) -> int:
-        """Bytes that its outputs can share with inputs that die with it."""
+        """Bytes that the operator's outputs can share with inputs that die with it."""
         pairs = [pair for pair in self.pairs[operator] if pair[0] in dying]
         return most_saved(pairs, self.bytes) if pairs else 0
 

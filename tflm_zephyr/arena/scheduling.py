@@ -2,13 +2,14 @@
 """The order of the main subgraph's operators in which the fewest bytes are alive at once.
 
 TFLM runs operators in the file's order (MicroInterpreterGraph::InvokeSubgraph, micro_interpreter_graph.cc, revision
-8d404de7). Where branches leave a choice, the file can have another one. What reads a tensor stays behind what writes
-it, and what has an effect beside its outputs (resource variables, variable tensors, called subgraphs, operators that
-nobody knows) stays in its own order.
+8d404de7). Where branches leave a choice, a file in another order is as valid. A reader of a tensor stays behind its
+writer. Operators with side effects (resource variables, variable tensors, called subgraphs, unknown operators) keep
+their order among each other.
 
-An operator that all others come before or after cuts the graph; between cuts the orders are independent. What a set of
-operators leaves alive does not depend on the order within the set, so that in each section one order of each set has
-to be kept, from small sets to large ones. Of too many sets the best are kept, and the order may not be the best.
+An operator that all others come before or after cuts the graph; between cuts the orders are independent. The tensors
+that a set of operators leaves alive do not depend on the order within the set. Hence in each section one order of each
+set is kept, from small sets to large ones. When there are too many sets, only the best are kept, and the order may not
+be the best.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tflm_zephyr.model import Graph, Model, in_operator_order
 
 _EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
 _CONTROL_EDGES = "model_control_dependencies"  # metadata that names operators by index
-_SETS = 20_000  # to look at in a section, so many for each number of operators, but
+_SETS = 20_000  # sets to look at in a section, for each number of operators, but
 _LEAST_WIDTH, _MOST_WIDTH = 2, 2_000
 
 
@@ -45,10 +46,10 @@ class Order:
 
 
 def best_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False) -> Order:
-    """The order that needs fewest bytes at once, as far as found; the file's where none of them needs fewer.
+    """The order found that needs the fewest bytes at once; the file's order where none needs fewer.
 
-    Bytes of tensors and scratch buffers. in_place: an output shares with an input that dies with its operator what the
-    kernels of `library` allow.
+    Tensors and scratch buffers count. in_place: an output shares bytes with an input that dies with its operator, as
+    far as the kernels of `library` allow.
     """
     return _best_order(graph, library, _dependencies(graph.model, library), in_place)
 
@@ -60,7 +61,7 @@ def _best_order(graph: Graph, library: KernelLibrary, before: Sequence[Collectio
     orders: list[Sequence[int]] = list(sections)
     whole = max(peaks, default=0)
     floor = 0 if _CONTROL_EDGES not in graph.model.metadata else whole
-    # The section that needs most first: what needs less than that one needs at best is well as it is.
+    # The section that needs most comes first: a section that needs less than that one's best stays as it is.
     for at in sorted(range(len(sections)), key=lambda k: -peaks[k]):
         if peaks[at] <= floor:
             break
@@ -72,9 +73,9 @@ def _best_order(graph: Graph, library: KernelLibrary, before: Sequence[Collectio
 
 
 def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None) -> Model:
-    """The model with its main subgraph's operators in that order; itself for None.
+    """The model with its main subgraph's operators in `order`; `model` itself for None.
 
-    PlanError as in_operator_order, and for an operator that would run before one that it depends on.
+    PlanError as in_operator_order raises it, and for an operator that would run before one that it depends on.
     """
     if order is None:
         return model
@@ -89,7 +90,7 @@ def reordered(model: Model, library: KernelLibrary, order: Sequence[int] | None)
 
 
 def better_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False) -> tuple[Model, Order] | None:
-    """The model with the best order, and that order; None where its own is as good, or the file has no other."""
+    """The model with the best order, and that order; None where its own is as good, or no other order is possible."""
     before = _dependencies(graph.model, library)
     if all(len(section) == 1 for section in _sections(before)):
         return None
@@ -101,7 +102,7 @@ def better_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False
 
 
 def _dependencies(model: Model, library: KernelLibrary) -> list[set[int]]:
-    """By operator, those that have to run before it, directly."""
+    """The direct predecessors of each operator: the operators that have to run before it."""
     tensors = model.main.tensors
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -124,16 +125,16 @@ def _dependencies(model: Model, library: KernelLibrary) -> list[set[int]]:
 
 
 def _sections(before: Sequence[Collection[int]]) -> list[range]:
-    """The file's order in pieces: operators that all others come before or after, and what lies between those."""
+    """The file's order in sections: each cutting operator is one, and the operators between two cuts are one."""
     total = len(before)
     first_after = [total] * total
     for operator, others in enumerate(before):
         for other in others:
             first_after[other] = min(first_after[other], operator)
-    reaches = [-1] * (total + 1)  # of those before an operator, the furthest that one has to wait for
+    reaches = [-1] * (total + 1)  # by operator: the last operator that it, or one before it, waits for
     for k in range(total):
         reaches[k + 1] = max(reaches[k], first_after[k])
-    starts = [total] * (total + 1)  # of those behind an operator, the nearest last one that one waits for
+    starts = [total] * (total + 1)  # by operator: the smallest last predecessor of it and of those behind it
     for k in range(total - 1, -1, -1):
         starts[k] = min(starts[k + 1], max(before[k], default=-1))
     found: list[range] = []
@@ -168,7 +169,7 @@ class _Section:
                 if other >= begin:
                     self.after[other].append(k)
         tensors = {i for k in section for i in (*costs.reads[k], *costs.writes[k])}
-        # By tensor, the operators here that use it, as bits; 0 where it is needed later on.
+        # The operators of this section that use a tensor, as bits; 0 where it is needed later on.
         self.users = {
             i: 0
             if i in costs.kept or costs.users[i][-1] >= section.stop
@@ -178,7 +179,7 @@ class _Section:
         self.makers: Mapping[int, int] = self._makers()
 
     def _makers(self) -> dict[int, int]:
-        """By tensor that is made here, the operators here that write it, as bits."""
+        """The operators that write a tensor, as bits, for each tensor that this section writes."""
         begin = self.section.start
         found: dict[int, int] = {}
         older = {i for i in self.users if self.costs.users[i][0] < begin}
@@ -189,7 +190,7 @@ class _Section:
         return found
 
     def search(self, limit: int) -> tuple[int, list[int]] | None:
-        """The least peak below `limit` that was found, and its order; None when there is none."""
+        """The smallest peak below `limit` that was found, and its order; None when there is none."""
         width = max(_LEAST_WIDTH, min(_MOST_WIDTH, _SETS // len(self.section)))
         ready = tuple(k for k in self.section if not self.needs[k])
         states = [_State(0, self.costs.alive[self.section.start], 0, ready, None, -1)]
@@ -211,7 +212,7 @@ class _Section:
         return states[0].peak, order[::-1]
 
     def _next(self, state: _State) -> list[_State]:
-        """A state for each operator that can run; for one alone that takes nothing and can as well run at once."""
+        """A state for each operator that can run; only one state when an operator costs nothing and can run at once."""
         found = []
         for operator in state.ready:
             after = self._run(state, operator)

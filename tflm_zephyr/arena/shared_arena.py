@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One arena for several models, of which one runs at a time: the largest head and all tails."""
+"""One arena for several models that run one at a time: the largest head and all tails."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of TFLM's planner: the plan that it makes of a model's offsets, scratch buffers included."""
+"""Simulation of TFLM's planner: its plan for a model with given offsets, scratch buffers included."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def simulate(
 ) -> Plan | None:
     """TFLM's plan with these `offsets`; None when it violates a constraint, or is not smaller than `below` bytes.
 
-    `stock` is TFLM's plan without any offset for the required lifespans, where the caller has it already. `problem`
-    is that of `requests`, with in-place pairs.
+    `stock` is TFLM's plan without any offset for the required lifespans, if the caller has it already. `problem` is
+    the packing problem of `requests`, with in-place pairs.
     """
     use_stock = stock is not None and requests.tflm_meets_all and set(offsets) <= {None}
     places = stock.offsets if stock is not None and use_stock else requests.placed_by_tflm(offsets)

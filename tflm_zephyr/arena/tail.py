@@ -6,8 +6,8 @@ MicroAllocator::FinishModelAllocation() (tensorflow/lite/micro/micro_allocator.c
 tail grows down from the arena's end: each allocation takes its size, then moves down to its alignment. Head and
 tail must not meet at any of these steps:
 
-- while the kernels prepare, the head holds requests for scratch buffers (for 12 more than asked so far), and
-  above them the temporary TfLiteTensors that the operator at hand looks at;
+- while the kernels prepare, the head holds requests for scratch buffers (with room for 12 more than requested so
+  far), and above them the temporary TfLiteTensors that the present operator looks at;
 - while the memory is planned, it holds the requests, AllocationInfo for every tensor and scratch buffer, and
   the planner's records of those that need memory; variables and scratch handles are in the tail by then;
 - at the end it holds the planned head, and the inputs' and outputs' TfLiteTensors are in the tail.
@@ -25,7 +25,7 @@ from tflm_zephyr.tflm import StructSizes, cortex_m_sizes
 
 ARENA_ALIGNMENT = 16
 SLACK_BYTES = 64
-"""Added to the estimated arena for what the steps above leave out; nothing known."""
+"""Bytes added to the estimated arena for allocations that the steps above may miss; none is known."""
 _SCRATCH_REQUESTS_PER_OPERATOR = 12  # kMaxScratchBuffersPerOp
 # Kernels whose Prepare looks at a tensor again in the function that computes its operator data.
 _LOOKS_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "REDUCE_MAX", "SUM", "TRANSPOSE_CONV"})
@@ -33,7 +33,7 @@ _LOOKS_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "REDUCE_MAX", 
 
 @dataclass(frozen=True)
 class TailEstimate:
-    """Bytes of the tail by section, in the order of allocation, and what the arena needs before the end.
+    """Bytes of the tail by section, in the order of allocation, and the arena's size that the earlier steps need.
 
     `sections` sum up to `tail_bytes`, alignment included. `planning_bytes` is the smallest arena in which the
     steps before the last one fit, whatever the head. `unknown` has the operators whose kernels' data is not
@@ -60,8 +60,8 @@ def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: Struct
     """One arena for several models with their heads' bytes, prepared one after the other by one MicroAllocator.
 
     The head is as large as the largest of them (CommitStaticMemoryPlan() reserves the most of all so far). The tails
-    add up, but for the allocator's and planner's own objects, which are there once; a model is planned above those of
-    the models before it.
+    add up, except for the allocator's and planner's own objects, which exist once; a model is planned above the tails
+    of the models before it.
     """
     arena, sizes = _Arena(), sizes or cortex_m_sizes()
     for name in sizes.own_objects:
@@ -93,7 +93,7 @@ class _Arena:
         self._begun = self.tail
 
     def meets(self, head: int) -> None:
-        """The head stands this high now."""
+        """Record that the head is this high now."""
         self.needed = max(self.needed, head + self.tail)
 
 

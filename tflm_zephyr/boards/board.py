@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board: its core, memory, how QEMU emulates it, how its serial port is found.
+"""A board: its core, its memory, its emulation in QEMU, its serial port.
 
 A board described under boards/ is named as Zephyr's hardware model v2 names it (`soc` and `cpucluster`
 qualifiers after slashes); its folder has the slashes replaced by underscores, like Zephyr's own
@@ -27,7 +27,7 @@ _KIB = Limits(1, 2**21)
 class QemuSpec:
     """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
 
-    `clock_hz` is the rate that the board's Zephyr takes its cycle counter to have.
+    `clock_hz` is the rate of the cycle counter as the board's Zephyr assumes it.
     """
 
     machine: str
@@ -51,9 +51,9 @@ class Board:
 
     `flash_kib` and `ram_kib` are the application's share; None when only Zephyr knows; `flash_note` says why it
     cannot get more flash. `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment
-    and devicetree overlay that go into the app's boards/ folder, by file name. `selects` are Kconfig symbols of what
-    the core has and Zephyr does not say. `arch` is Zephyr's name of the architecture of a board that is not described
-    here, where a workspace has it.
+    and devicetree overlay for the app's boards/ folder, by file name. `selects` are Kconfig symbols for features of the
+    core that Zephyr's description omits. `arch` is Zephyr's name of the architecture, for a board that is not described
+    here but known to the workspace.
     """
 
     name: Annotated[str, Key("board")]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel libraries that an app carries, and for which cores, by the user's choice and the boards. Pure.
 
-CMSIS-NN is for Cortex-M, and for models that give it work: its kernels take 4 KB of flash and more above the
-reference ones, and hand float tensors to those all the same. Where a board's core is not known before Zephyr
+CMSIS-NN is for Cortex-M, and for models with operators that it computes: its kernels take at least 4 KB more flash
+than the reference ones, and leave float tensors to those anyway. Where a board's core is not known before Zephyr
 configures it, the app carries both libraries, and its Kconfig (CPU_CORTEX_M) decides.
 """
 
@@ -43,8 +43,8 @@ def choose(
 ) -> KernelChoice:
     """The libraries for `boards`. `asked` is "auto" or a library's name, `available` has those of the workspace.
 
-    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.uses). `wrong`: what it
-    would compute wrongly (kernels.uses), "" for nothing.
+    `work`: the multiply-accumulates that CMSIS-NN would compute in the app's models (kernels.uses). `wrong`: the first
+    operator that it would compute wrongly (kernels.uses), "" for none.
 
     Raises AppError for CMSIS-NN on a board that surely has no Cortex-M, in a workspace without it, or with `wrong`.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main thread's stack: what the interpreter and the deepest kernel take, and a margin.
+"""The main thread's stack: the bytes of the interpreter and the deepest kernel, and a margin.
 
-The bytes of TFLM and of each kernel come from their machine code (see kernels.code_size): bounds, so that the margin
-is for the app's own frames. A Cortex-M that was not measured takes the deeper of the two measured cores that are
-nearest to it, one without and one with a floating point unit; the margin covers that, too.
+The bytes of TFLM and of each kernel come from their machine code (see kernels.code_size). They are upper bounds, so the
+margin is only for the app's own frames. A Cortex-M that was not measured takes the deeper of the two measured cores
+that are nearest to it, one without and one with a floating point unit; the margin covers that, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LINK_BYTES = 512
 
 
 def least_main_stack_bytes(revision: str = PINNED_REVISION) -> int:
-    """Bytes that the interpreter may take without any kernel, the least of all measured cores: no app runs in less.
+    """Bytes of stack of the interpreter without any kernel, the least of all measured cores: no app runs in less.
 
     revision: the commit of TFLM, "" when git cannot tell.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board target against a workspace's Zephyr: whether there is such a one, and its architecture."""
+"""A board target in a workspace's Zephyr: its existence and its architecture."""
 
 from __future__ import annotations
 

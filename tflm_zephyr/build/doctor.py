@@ -26,8 +26,8 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 class Finding:
     """One line of the diagnosis.
 
-    `mark`: "ok"; "missing" where what was asked for needs it; "optional" where it is not there and not needed.
-    `fix` is the command that brings it, "" where there is nothing to do.
+    `mark`: "ok"; "missing" for an absent part that is needed; "optional" for an absent part that is not needed.
+    `fix`: the command that installs it, "" where there is nothing to do.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class Port:
 
 @dataclass(frozen=True)
 class WorkspaceFacts:
-    """The west workspace. `missing` has the fix of each project that is asked about and not here, by name.
+    """The west workspace. `missing` has the fix for each absent project that is checked, by name.
 
     `found_by`: "ZEPHYR_BASE" or a folder. `filters`: west's manifest.group-filter and manifest.project-filter, as set.
     """
@@ -65,7 +65,7 @@ class WorkspaceFacts:
 
 @dataclass(frozen=True)
 class ToolchainFacts:
-    """The compiler that `tflm-zephyr build` takes: `env` and `cmake_args` are what it gives to west for it."""
+    """The compiler of `tflm-zephyr build`; `env` and `cmake_args` are the environment and arguments for west."""
 
     describe: str
     env: Mapping[str, str] = field(default_factory=dict)
@@ -74,11 +74,11 @@ class ToolchainFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """A machine as it was found. Errors are one line each; a None beside an empty error was not looked for.
+    """The facts of a machine. Errors are one line each; None with an empty error means that it was not checked.
 
     `packages` and `zephyr_packages`: version by name, "" where not installed. `programs`: the version of each on PATH
-    ("?" where it does not say), "" where it is not there. `environ`: the variables that a build reads. `engines`: those
-    that give reference outputs, by name. `user_in_dialout`: None where there is no such group, or for root.
+    ("?" where it is unknown), "" where it is not installed. `environ`: the variables that a build reads. `engines`: the
+    engines for reference outputs, by name. `user_in_dialout`: None where there is no such group, or for root.
     """
 
     python: str
@@ -96,7 +96,7 @@ class Facts:
 
 
 def diagnose(facts: Facts, board: Board | None = None) -> tuple[Finding, ...]:
-    """The findings. Without `board`, what only some of the described boards need is optional."""
+    """The findings. Without `board`, parts that only some of the described boards need are optional."""
     return (
         python_packages(facts.python, facts.packages),
         _west(facts),
@@ -111,7 +111,7 @@ def diagnose(facts: Facts, board: Board | None = None) -> tuple[Finding, ...]:
 
 
 def healthy(findings: tuple[Finding, ...]) -> bool:
-    """Whether nothing that is needed is missing."""
+    """Whether all needed parts are installed."""
     return all(finding.mark != MISSING for finding in findings)
 
 
@@ -158,7 +158,7 @@ def _zephyr(facts: Facts, board: Board | None) -> Iterator[Finding]:
         yield Finding("Zephyr's packages", OK, f"{', '.join(sorted(facts.zephyr_packages))}")
 
 
-# West projects in the order in which they are named, with what they are for.
+# West projects with their purpose, in the order of the findings.
 _PROJECTS = {
     "tflite-micro": "TensorFlow Lite Micro",
     "cmsis": "Cortex-M headers",
@@ -238,7 +238,7 @@ def _too_old(version: str) -> bool:
 
 
 def _running(facts: Facts, board: Board | None) -> Iterator[Finding]:
-    """What runs an app: QEMU, or a flash runner and a serial port."""
+    """Findings on the means to run an app: QEMU, or a flash runner and a serial port."""
     if board is None or board.qemu is not None:
         binary = "qemu-system-arm" if board is None or board.qemu is None else board.qemu.binary
         version = facts.programs.get(binary, "")

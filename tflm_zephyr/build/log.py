@@ -64,7 +64,7 @@ class MemoryRegion:
 
 
 def first_error(lines: Sequence[str]) -> FirstError | None:
-    """The first error in a failed build's log; None when nothing in it reads like one."""
+    """The first error in a failed build's log; None when no line looks like an error."""
     for number, line in enumerate(lines):
         found = _strong(lines, number, line.rstrip())
         if found is not None:
@@ -127,7 +127,7 @@ def _kconfig(lines: Sequence[str]) -> FirstError:
 
 
 def _paragraph(lines: Sequence[str]) -> list[str]:
-    """The text up to the next empty line; those at its start, and those that follow a colon, are passed over."""
+    """The text up to the next empty line, except for empty lines at its start or after a colon."""
     found: list[str] = []
     for line in lines:
         text = line.strip()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gathers what `build.doctor` judges: programs, packages, workspace, toolchain, this user's serial ports.
+"""Gathers the facts for `build.doctor`: programs, packages, workspace, toolchain, this user's serial ports.
 
-Each probe answers with "not there" where it fails, so that a bare machine gets a diagnosis and no error.
+A probe that fails reports "not installed", so that a bare machine gets a diagnosis instead of an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def survey(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Facts:
-    """The facts, but for serial ports (see `with_ports`). `packages`: the toolkit's own, see `versions`."""
+    """The facts without serial ports (see `with_ports`). `packages`: the toolkit's own, see `versions`."""
     env = dict(os.environ if environ is None else environ)
     facts = Facts(
         platform.python_version(),
@@ -89,7 +89,7 @@ def _installed(package: str) -> str:
 
 
 def _program(name: str, env: Mapping[str, str]) -> str:
-    """The version that the program on PATH gives, "?" where it gives none; "" where it is not there."""
+    """The version of the program on PATH, "?" where it prints none; "" where it is not installed."""
     path = shutil.which(name, path=env.get("PATH", ""))
     if path is None:
         return ""
@@ -108,7 +108,7 @@ def _with_workspace(facts: Facts, env: Mapping[str, str], explicit: Path | None,
         workspace = find_workspace(explicit, environ=env, cwd=cwd)
     except ToolError as err:
         text = f"{err.where}: {err.what}" if err.where else err.what
-        # Whoever has no workspace at all is better served by `setup`, which the diagnosis says without a fix.
+        # For a user without any workspace, the diagnosis recommends `setup` instead of a fix.
         nowhere = explicit is None and not env.get("ZEPHYR_BASE") and err.what.startswith("no west workspace")
         return replace(facts, workspace_error=(text, "" if nowhere else err.hint))
     except (ImportError, OSError, ValueError) as err:

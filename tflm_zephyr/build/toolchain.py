@@ -39,7 +39,7 @@ _NUMBERS = re.compile(r"(\d+)")
 class Toolchain:
     """A compiler for a Zephyr build: the environment variables and CMake arguments that select it.
 
-    `gcc` and `libc` are its compiler and C library for Arm code, None and "" where they are not known.
+    `gcc` and `libc` are its compiler and C library for Arm code; None and "" where not known.
     """
 
     variant: str
@@ -151,7 +151,7 @@ def _chosen(variant: str, env: Mapping[str, str]) -> Toolchain:
 
 
 def _other(arch: str, variant: str, env: Mapping[str, str], sdks: Iterable[Path]) -> Toolchain:
-    """For a board that is no Arm."""
+    """The toolchain for a board whose core is not Arm."""
     if arch == "posix" and variant in ("", "gnuarmemb", "zephyr"):
         return Toolchain("host", "the host's compiler", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"})
     if variant == "gnuarmemb":

@@ -23,7 +23,7 @@ _TABLE_NAME = "memory_regions.txt"
 _CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
 _DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
 _HINTS = {
-    "overflow": "`tflm-zephyr fit --app APP/app.yaml` says what would help",
+    "overflow": "`tflm-zephyr fit --app APP/app.yaml` lists remedies",
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 
@@ -71,9 +71,9 @@ class Build:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The versions that an app was generated for: Zephyr's, TFLM's and CMSIS-NN's commits; "" where any will do.
+    """The versions that an app was generated for: commits of Zephyr, TFLM and CMSIS-NN; "" accepts any.
 
-    `overlap` has the commits, by name, of the kernels whose order of reads and writes its plan relies on.
+    `overlap` has the commits, by name, of the kernels whose in-place distances its plan relies on.
     """
 
     zephyr_version: str
@@ -125,7 +125,7 @@ def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, 
     lines = _run(argv, workspace, toolchain, log, on_line, request.board)
     elf = _elf(request)
     if elf is None:
-        raise BuildError("west build ended well and left no zephyr.elf", where=str(log), hint="See the log")
+        raise BuildError("west build succeeded but made no zephyr.elf", where=str(log), hint="See the log")
     return Build(elf, request.build_dir, request.board, log, _footprint(request.build_dir, elf, lines))
 
 
@@ -173,7 +173,7 @@ def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = F
     ]
     hint = "Generate the app again in this workspace, run `west update`, or build with --force"
     if wrong:
-        differences += (f"its outputs overlap inputs as the kernels allow of {' and of '.join(wrong)}",)
+        differences += (f"its in-place plan is valid only for the kernels of {' and of '.join(wrong)}",)
         hint = "Generate the app again in this workspace, or with --overlap off (overlap: off), or build with --force"
     if differences and not force:
         raise BuildError("; ".join(differences), where=str(workspace.topdir), hint=hint)
@@ -211,7 +211,7 @@ def _run(
     on_line: OnLine | None,
     where: str,
 ) -> list[str]:
-    """Run west at the workspace's top, so that any working directory will do; write `log` even on failure."""
+    """Run west at the workspace's top, so that any working directory is allowed; write `log` even on failure."""
     lines: list[str] = []
 
     def on_output(line: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The west workspace: where Zephyr and TFLM are, which versions, which modules are present or missing."""
+"""The west workspace: the folders and versions of Zephyr and TFLM, and the modules that are present or missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class BoardFacts:
-    """A board target in Zephyr's files: its architecture, and KiB of flash and RAM; "" and None if unsaid."""
+    """A board target in Zephyr's files: architecture, and KiB of flash and RAM; "" and None where not given."""
 
     arch: str = ""
     flash_kib: int | None = None
@@ -103,7 +103,7 @@ class Workspace:
         )
 
     def missing(self, board: str, kernels: str = "reference", arch: str = "") -> tuple[str, ...]:
-        """The west projects that a build for the target `board` needs and that are not here; see needed_modules."""
+        """The missing west projects of a build for the target `board`; see needed_modules."""
         needed = needed_modules(board, kernels, self.zephyr_version, arch)
         return tuple(name for name in needed if name not in self.modules)
 
@@ -162,7 +162,7 @@ def find_workspace(
 
 
 def find_workspace_if_any(explicit: Path | None, *, app: Path) -> Workspace | None:
-    """As `find_workspace`; None where none is named and none that is whole lies around."""
+    """As `find_workspace`; None where no workspace is named and no complete one is found."""
     if explicit is not None or os.environ.get("ZEPHYR_BASE"):
         return find_workspace(explicit, app=app)
     try:

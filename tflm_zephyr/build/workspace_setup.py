@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making a west workspace, or adding TFLM's modules to one: a plan of steps first, then the steps.
 
-A manifest of the user's is never written over. Where it has the project in a group that is off, the workspace's
-configuration turns the group on; where it does not have the project, a submanifest of its `self: import:` folder gets
-it (west's documentation, "Manifest Imports"), and without such a folder the stanza is shown.
+The user's manifest is never overwritten. Where it has the project in a group that is off, the workspace's
+configuration turns the group on. Where it lacks the project, a submanifest in its `self: import:` folder adds it
+(west's documentation, "Manifest Imports"); without such a folder the stanza is printed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN_SELF = "\n  self:\n"  # this project's own entry, which its clone alone can
 class Step:
     """One step: west with `west` (its arguments) in `folder`, or `text` into the file `writes`.
 
-    `keeps`: a file that the step changes, of which a copy is kept as `<name>.orig` first.
+    `keeps`: a file that the step changes; a copy is kept as `<name>.orig` first.
     """
 
     folder: Path
@@ -46,7 +46,7 @@ class Step:
 
     @property
     def shown(self) -> str:
-        """The step as a shell command, or as what it writes."""
+        """The step as a shell command, or as the file that it writes."""
         kept = f" (a copy is kept as {self.keeps.name}.orig)" if self.keeps is not None else ""
         if self.writes is not None:
             return f"write {self.writes}{kept}"
@@ -64,9 +64,9 @@ class Setup:
 
 
 def plan_setup(folder: Path) -> Setup:
-    """The plan for `folder`: the workspace that it is in gets what it lacks, else a new one is made there.
+    """The plan for `folder`: add the missing projects to the workspace that it is in, or make a new one there.
 
-    Raises BuildError when the folder is no place for a workspace, or west cannot read the one that is there.
+    Raises BuildError when the folder cannot become a workspace, or west cannot read the existing one.
     """
     folder = folder.expanduser().absolute()
     topdir = next((path for path in (folder, *folder.parents) if (path / ".west" / "config").is_file()), None)
@@ -78,7 +78,7 @@ def plan_setup(folder: Path) -> Setup:
 
 
 def new_workspace(topdir: Path) -> Setup:
-    """A workspace of this project's manifest."""
+    """The steps to a new workspace with this project's manifest."""
     manifest = topdir / _MANIFEST_FOLDER / "west.yml"
     text = manifest_text().partition(_OWN_SELF)[0] + f"\n  self:\n    path: {_MANIFEST_FOLDER}\n"
     steps = (
@@ -139,7 +139,7 @@ def submanifest(manifest: Path, zephyr_base: Path, names: Sequence[str]) -> tupl
 
 
 def carry_out(setup: Setup, *, on_line: Callable[[str], None]) -> None:
-    """Run the steps in order. Raises BuildError with the first error of west, which ends it there."""
+    """Run the steps in order. Raises BuildError with west's first error and stops there."""
     env = {name: value for name, value in os.environ.items() if name != "ZEPHYR_BASE"}  # which may be another's
     for step in setup.steps:
         on_line(step.shown)
@@ -151,15 +151,15 @@ def carry_out(setup: Setup, *, on_line: Callable[[str], None]) -> None:
             continue
         lines: list[str] = []
 
-        def hear(line: str, lines: list[str] = lines) -> None:
+        def on_output(line: str, lines: list[str] = lines) -> None:
             lines.append(line)
             on_line(f"  {line}")
 
-        done = process.run([sys.executable, "-m", "west", *step.west], cwd=step.folder, env=env, on_line=hear)
+        done = process.run([sys.executable, "-m", "west", *step.west], cwd=step.folder, env=env, on_line=on_output)
         if done.returncode != 0:
             error = first_error(lines)
             text = error.text if error is not None else f"it ended with exit code {done.returncode}"
-            raise BuildError(text, where=f"west {shlex.join(step.west)}", hint="Fix that, then run setup again")
+            raise BuildError(text, where=f"west {shlex.join(step.west)}", hint="Fix this, then run setup again")
 
 
 def _entries(manifest: Path, names: Sequence[str]) -> list[dict[str, Any]]:

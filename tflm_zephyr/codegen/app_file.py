@@ -17,10 +17,10 @@ models:
     arena: auto                    # or bytes
     plan: packed                   # or online: TFLM plans at start-up
     plan_file: mine.json           # a plan of your own instead, as `tflm-zephyr plan MODEL --json` prints it
-    overlap: auto                  # outputs over input that has been read, where the kernels allow it; or off
+    overlap: auto                  # in-place operators, where the kernels allow them; or off
     order: auto                    # the operators' order with the smallest head; or model: as in the file
     inputs: test.npz               # golden inputs; default: seeded random ones
-    runs: 1                        # how many of them the self-test runs
+    runs: 1                        # number of golden inputs that the self-test runs
     custom_operators:
       - {name: MyOp, register: Register_MY_OP, header: my_op.h, sources: [my_op.cc]}
     preallocated:                  # tensors (by name or index) that live in buffers of the app's own
@@ -70,8 +70,8 @@ _TEXT = Check(lambda text: not re.search(r"[\x00-\x1f\x7f-\x9f]", text), "a text
 
 @dataclass(frozen=True)
 class CustomOperatorConfig:
-    """A custom operator of the user's: its name in the model, the function that returns its registration
-    (`TFLMRegistration*`, as TFLM's own custom kernels do), the header that declares it, its sources."""
+    """A user's custom operator: its name in the model, the function that returns its registration (a
+    `TFLMRegistration*`, as with TFLM's own custom kernels), the header that declares it, its sources."""
 
     name: str
     register: str
@@ -83,8 +83,8 @@ class CustomOperatorConfig:
 class PreallocatedConfig:
     """A tensor of the main subgraph, by name or index, that the app's buffer `symbol` holds instead of the arena.
 
-    `symbol` "" for a name made of the model's and the tensor's; `section` "" for the linker's choice; `alignment` in
-    bytes, a power of two.
+    `symbol`: "" for a name made from the model's and the tensor's. `section`: "" for the linker's choice.
+    `alignment`: bytes, a power of two.
     """
 
     tensor: str | int
@@ -104,7 +104,7 @@ class ModelConfig:
     inputs: Path | None = None
     runs: Annotated[int, _POSITIVE] = 1
     custom_operators: tuple[CustomOperatorConfig, ...] = ()
-    # YAML reads off as false.
+    # YAML reads `off` as false.
     overlap: Annotated[str, Alias(False, "off"), Alias(True, "auto"), OneOf(OVERLAP)] = "auto"
     order: Annotated[str, OneOf(ORDER)] = "auto"
     preallocated: tuple[PreallocatedConfig, ...] = ()
@@ -118,7 +118,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class AppConfig:
-    """An app: paths are absolute. `main_stack_bytes` None: the need of its kernels.
+    """An app: paths are absolute. `main_stack_bytes` None: the stack that its kernels need.
 
     `shared_arena`: all models in one arena, as large as the largest head and all tails.
     """

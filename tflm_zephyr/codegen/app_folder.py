@@ -30,12 +30,12 @@ def _inside(path: str) -> bool:
 
 @dataclass(frozen=True)
 class AppManifest:
-    """The conditions that an app was generated for, and its files' SHA-256 by path.
+    """The models, boards and revisions that an app was generated for, and its files' SHA-256 by path.
 
     `models` maps each model's identifier, as its results name it, to the SHA-256 of its .tflite file, and
     `scales` to its outputs' [scale, zero point], null for an output that is not quantised. `overlap` has the revisions
-    of the kernels that the plans' overlaps were made for, by name; empty where nothing overlaps. `cmsis_nn_revision` is
-    empty for an app without CMSIS-NN, or where it was not known.
+    of the kernels that the plans' in-place pairs are valid for, by name; empty without in-place pairs.
+    `cmsis_nn_revision` is empty for an app without CMSIS-NN, or where it was not known.
     """
 
     generator: str
@@ -106,7 +106,7 @@ def compare_files(app: Path, files: Mapping[str, bytes]) -> FileChange:
 
 
 def write_files(app: Path, files: Mapping[str, bytes], manifest: AppManifest, *, force: bool = False) -> FileChange:
-    """Write `files` into the folder `app`; files generated before and no longer wanted go.
+    """Write `files` into the folder `app`; files generated before and no longer needed are deleted.
 
     Raises AppError, with nothing written, when that would overwrite a user's edit; with `force` the edited
     file is kept beside the new one as `<name>.orig`. Each file appears whole or not at all.
@@ -135,9 +135,9 @@ def _write(app: Path, files: Mapping[str, bytes], manifest: AppManifest, *, forc
     recorded = {**asdict(manifest), "files": {path: _sha(data) for path, data in sorted(files.items())}}
     record = (MANIFEST, f"{json.dumps(recorded, indent=1)}\n".encode())
     wanted = [(path, files[path]) for path in (*change.written, *change.edited)]
-    # An app that an interrupt leaves half-written is taken up again by the next `generate`: in a new one the
-    # manifest goes first, as what it lists may be missing; in an old one last, as what is there equals either
-    # the old manifest's or the new content.
+    # The next `generate` completes an app that an interrupt left half-written. In a new app the manifest is written
+    # first, as files that it lists may be missing. In an old app it is written last, as each file then has either the
+    # old manifest's content or the new one.
     _replace_all(app, [record, *wanted] if fresh else [*wanted, record])
     for path in change.removed:
         (app / path).unlink()
@@ -145,7 +145,7 @@ def _write(app: Path, files: Mapping[str, bytes], manifest: AppManifest, *, forc
 
 
 def _replace_all(app: Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Stage every file beside its place, then move all there: a full disk or an interrupt changes nothing."""
+    """Write every file beside its place, then move all of them there: a full disk or an interrupt changes nothing."""
     made: list[Path] = []
     staged: list[tuple[Path, Path]] = []
     try:
@@ -166,7 +166,7 @@ def _replace_all(app: Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def as_generated(app: Path, path: str) -> bool:
-    """Whether the file `path` of the app is there and just as it was generated."""
+    """Whether the file `path` of the app exists and is unchanged since it was generated."""
     data = read_if_there(app / path) if (app / path).is_file() else None
     return data is not None and _sha(data) == _known(app).get(path)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes that `tflm-zephyr size` measured of an app, and where they still hold: `arena.json` beside the app.
+"""The sizes that `tflm-zephyr size` measured for an app, and the check that they still hold: `arena.json` in the app.
 
-A measurement is for the bytes of the model that is compiled in (its plan with it), a kernel library, a core, the
+A measurement is for the bytes of the model that is compiled in (including its plan), a kernel library, a core, the
 revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
-is another one, the app goes back to the estimate; so it does for another compiler or C library, on a machine that has
+changes, the app goes back to the estimate. The same is true for another compiler or C library, on a machine that has
 one.
 """
 
@@ -24,9 +24,12 @@ from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_valu
 
 NAME = "arena.json"
 STACK_MARGIN = 1 / 8
-"""Of the most that was ever used of the main stack, beside INTERRUPT_BYTES."""
+"""The margin's share of the most main stack that was ever used, besides INTERRUPT_BYTES."""
 INTERRUPT_BYTES = 104
-"""Bytes that a Cortex-M with an FPU stores on the stack at an interrupt; the deepest point may have seen none."""
+"""Bytes that a Cortex-M with an FPU stores on the stack at an interrupt.
+
+The measured run may have had no interrupt at its deepest point.
+"""
 _STACK_STEP = 64
 _BYTES = Limits(0, 2**31 - 1)
 # TFLM's head and an arena that `size` tries are multiples of 16 bytes.
@@ -36,11 +39,11 @@ _ABOUT = "Measured by `tflm-zephyr size`. Delete this file to go back to estimat
 
 @dataclass(frozen=True)
 class MeasurementTarget:
-    """The conditions of a size besides the model. `options`: how TFLM is compiled, see options_of.
+    """The conditions of a measured size besides the model. `options`: how TFLM is compiled, see options_of.
 
     `cmsis_nn_revision` is "" with other kernels; `zephyr` is a commit, or a version where that is not known; `custom`
-    is the SHA-256 of custom operators' code, "" without; `compiler` also names the C library, and is "" where there is
-    none. A key that an older file lacks is "", which does not hold.
+    is the SHA-256 of custom operators' code, "" without any; `compiler` also names the C library, and is "" where no
+    compiler is installed. A key that an older file lacks is "", which matches nothing.
     """
 
     core: str
@@ -55,9 +58,9 @@ class MeasurementTarget:
 
 @dataclass(frozen=True)
 class ArenaMeasurement:
-    """The smallest arena of a model, in bytes, and below which one TFLM does not even fail cleanly.
+    """The smallest arena of a model, in bytes, and `floor_bytes`, below which TFLM does not even fail cleanly.
 
-    `model` is its identifier, `data_sha256` that of its bytes as compiled in. `board` is where it was measured.
+    `model` is its identifier, `data_sha256` the SHA-256 of its bytes as compiled in. `board` is where it was measured.
     """
 
     model: str
@@ -86,20 +89,20 @@ class StackMeasurement:
 
     @property
     def stack_bytes(self) -> int:
-        """With the margins."""
+        """The main stack's size: the measured use with the margins."""
         need = int((self.used_bytes + INTERRUPT_BYTES) * (1 + STACK_MARGIN))
         return align_up(need, _STACK_STEP)
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """All that was measured of an app."""
+    """All measurements of an app."""
 
     arenas: tuple[ArenaMeasurement, ...] = ()
     stacks: tuple[StackMeasurement, ...] = ()
 
     def with_new(self, arenas: Sequence[ArenaMeasurement], stacks: Sequence[StackMeasurement]) -> Measurements:
-        """These and new ones, which replace those of the same model, core and kernels."""
+        """These measurements and new ones, which replace old ones for the same model, core and kernels."""
         fresh = {(item.model, item.target.core, item.target.kernels) for item in arenas}
         cores = {(item.target.core, item.target.kernels) for item in stacks}
         kept = [a for a in self.arenas if (a.model, a.target.core, a.target.kernels) not in fresh]
@@ -111,12 +114,12 @@ class Measurements:
 
 
 def data_sha256(model: ModelSpec) -> str:
-    """SHA-256 of what a measurement of the model is for: see Runtime.identity."""
+    """SHA-256 of the model's data that a measurement depends on: see Runtime.identity."""
     return hashlib.sha256(model.runtime.identity()).hexdigest()
 
 
 def options_of(spec: AppSpec) -> str:
-    """How TFLM is compiled, as far as sizes depend on it: "selected", "module debug"."""
+    """The options of TFLM's build that sizes depend on: "selected", "module debug"."""
     return f"{spec.tflm} debug" if spec.debug else spec.tflm
 
 
@@ -141,10 +144,10 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = ""
 
 
 def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = "") -> tuple[AppSpec, tuple[str, ...]]:
-    """`spec` with measured sizes in place of estimates where all its boards' hold, and remarks on those that do not.
+    """`spec` with measured sizes instead of estimates where they hold for all its boards, and remarks on the others.
 
-    With several boards the largest of theirs. stack: whether the main stack is to be the measured one, too. compiler:
-    the compiler here; with "" a measurement is accepted for any compiler.
+    Several boards get the largest of their sizes. stack: whether to use the measured main stack, too. compiler: the
+    compiler on this machine; with "" a measurement is accepted for any compiler.
     """
     if not found.arenas:
         return spec, ()
@@ -190,7 +193,7 @@ def _measured(
 def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sha: str) -> str:
     """Why no measurement holds for `wanted`, in words."""
     if wanted is None:
-        return "what was measured cannot hold where the core is not known"
+        return "no measured size can hold, as the core is not known"
     here = [item for item in found if (item.target.core, item.target.kernels) == (wanted.core, wanted.kernels)]
     if not here:
         return f"nothing was measured for {wanted.core} with {wanted.kernels} kernels"
@@ -208,7 +211,7 @@ def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sh
         )
         if not same
     ]
-    return f"what was measured is stale ({', '.join(reasons)})"
+    return f"the measured size is stale ({', '.join(reasons)})"
 
 
 def load_measurements(app: Path) -> Measurements:

@@ -15,14 +15,14 @@ from tflm_zephyr.tflm import CustomOperator
 
 
 def custom_operator(config: CustomOperatorConfig) -> CustomOperator:
-    """As the resolver takes it. AppError for a name that is none, or a source that is not there."""
+    """The operator for the op resolver. AppError for a name that C++ does not take, or a source that does not exist."""
     if not re.fullmatch(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", config.register):
-        raise AppError(f"register: {config.register!r} is no C++ function's name", where=config.name, hint="Mend it")
+        raise AppError(f"register: {config.register!r} is no C++ function's name", where=config.name, hint="Fix it")
     if not re.fullmatch(r"[\w./+-]+", config.header):
         raise AppError(f"header: {config.header!r} cannot be included", where=config.name, hint="Rename the file")
     for path in config.sources:
         if not path.is_file():
-            raise AppError("no such source of a custom operator", where=str(path), hint="Mend the app file")
+            raise AppError("no such source of a custom operator", where=str(path), hint="Fix the app file")
     return CustomOperator(
         config.name, config.register, config.header, tuple(path.as_posix() for path in config.sources)
     )
@@ -34,13 +34,11 @@ def include_dir(custom: CustomOperatorConfig) -> Path:
         for folder in source.parents:
             if (folder / custom.header).is_file():
                 return folder
-    raise AppError(
-        f"no header {custom.header} beside or above its sources", where=custom.name, hint="Mend the app file"
-    )
+    raise AppError(f"no header {custom.header} beside or above its sources", where=custom.name, hint="Fix the app file")
 
 
 def code_sha256(customs: Sequence[CustomOperatorConfig]) -> str:
-    """Of the sources and headers of custom operators, "" without any; AppError for one that cannot be read."""
+    """SHA-256 over the custom operators' sources and headers, "" without any; AppError for an unreadable one."""
     found = hashlib.sha256()
     for custom in customs:
         for path in (*custom.sources, include_dir(custom) / custom.header):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps made of a user's AppSpec for one board and one purpose, in folders of their own that nobody edits."""
+"""Apps derived from a user's AppSpec for one board and one purpose, in folders of their own that nobody edits."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def with_arenas(spec: AppSpec, arenas: Sequence[ArenaSpec]) -> AppSpec:
 
 
 def write_copy(folder: Path, spec: AppSpec) -> None:
-    """The app, only what changed; a folder of ours alone, so that nobody's edits are in it."""
+    """Write the app's changed files. The folder belongs to the toolkit, so that no user's edit is lost."""
     for path, data in render(spec).items():
         write_atomically(folder / path, data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes out of a model or an app file, made safe in C++, CMake and YAML."""
+"""Escaping of text from a model or an app file for C++, CMake and YAML."""
 
 from __future__ import annotations
 

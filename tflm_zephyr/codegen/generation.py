@@ -28,7 +28,7 @@ from tflm_zephyr.tflm import TflmRevision
 
 @dataclass(frozen=True)
 class Generated:
-    """An app to be rendered, what its manifest says, remarks for the user, and the files of golden runs by path."""
+    """An app to be rendered, its manifest, remarks for the user, and the files of golden runs by path."""
 
     spec: AppSpec
     manifest: AppManifest
@@ -51,11 +51,10 @@ def generate(
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
-    `boards`: those of `config` with what a workspace knows of them; otherwise what is known without one.
-    `keep_golden`: with the golden runs that are there, whichever engines made them. `golden`: False for none, which
-    needs no engine; the app is then good for its sizes alone. `measured`: False for estimates where sizes that were
-    measured hold. `compiler`: what compiles on this machine, see arena_json.applied. `backend` names what runs the
-    models.
+    `boards`: the boards of `config` with a workspace's facts on them; None for the facts known without a workspace.
+    `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
+    which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
+    sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -88,10 +87,10 @@ def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:
     notes = [*setup.own.choice.notes]
     if not setup.tflm.tried:
         tried = " and ".join(setup.tflm.pins.tried_zephyrs)
-        notes.append(f"for Zephyr {setup.tflm.zephyr.version}; such apps were tried with {tried} alone")
+        notes.append(f"for Zephyr {setup.tflm.zephyr.version}; such apps were tried with {tried} only")
     others = other_kernels(setup.tflm.revisions(setup.kernels))
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in setup.app.models):
-        notes.append(f"no output overlaps an input, as the kernels are not those that this was read in: {others}")
+        notes.append(f"no output overlaps an input, as the in-place rules are for other kernels: {others}")
     return tuple(notes)
 
 
@@ -157,6 +156,6 @@ def _cmsis_nn_revision(setup: BuildSetup) -> str:
 
 
 def _overlaps(prepared: Sequence[PreparedModel], config: AppConfig) -> bool:
-    """Whether outputs overlap inputs, or may do so in a static plan, which is not the one of `prepared`."""
+    """Whether outputs overlap inputs, or may do so in a static plan, which differs from the plan in `prepared`."""
     static = config.planner == "static"
     return any(item.head.in_place_count > 0 or (static and bool(item.head.problem.overlaps)) for item in prepared)

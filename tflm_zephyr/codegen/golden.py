@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden runs of an app's self-test, and the file that keeps them beside the app.
 
-`golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, where they are from, and
-the SHA-256 of the model. They are taken from there as long as new ones would be the same, and where no
-reference is installed as long as model and inputs are, so that the app can be generated and checked there.
+`golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, their origin, and the SHA-256 of
+the model. They are reused as long as new runs would be the same. Where no reference is installed, they are reused as
+long as model and inputs are the same, so that the app can be generated and checked there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tflm_zephyr.model import Model
 from tflm_zephyr.plain_values import load_json, plain_values, read_values
 from tflm_zephyr.tensors import load_dataset, quantise
 
-# TFLM's package is of another revision than the app's TFLM and knows other operators: no proof, but a sign.
+# TFLM's package has another revision than the app's TFLM and knows other operators: a hint, no proof.
 _ADVICE = "the app's TFLM, of another revision, may refuse it too: run its self-test in QEMU or on a board"
 
 
@@ -31,8 +31,8 @@ _ADVICE = "the app's TFLM, of another revision, may refuse it too: run its self-
 class GoldenRuns:
     """Runs with their outputs (none when no reference runs the model), the engines that made them, and remarks.
 
-    `inputs` says where the inputs are from, `outputs` which engines gave the outputs, `engines` which ones of
-    which version ran the model at all. `warning` says that TFLM on the host did not.
+    `inputs` names the inputs' origin, `outputs` the engines that gave the outputs, `engines` the version of each engine
+    that ran the model. `warning` says that TFLM on the host did not run it.
     """
 
     runs: tuple[GoldenSpec, ...]
@@ -50,7 +50,7 @@ class GoldenRuns:
 
 @dataclass(frozen=True)
 class _GoldenFile:
-    """The file's keys: `inputs` and `outputs` say where the runs' are from; see GoldenRuns."""
+    """The file's keys: `inputs` and `outputs` name the origin of the runs' inputs and outputs; see GoldenRuns."""
 
     sha256: str
     inputs: str
@@ -65,11 +65,11 @@ def path_of(ident: str) -> str:
 
 
 def golden_runs(model: Model, config: ModelConfig, app: Path, *, keep: bool = False) -> GoldenRuns:
-    """The golden runs of `model`: those that the app in folder `app` keeps when they fit, or new ones.
+    """The golden runs of `model`: those kept in the folder `app` when they fit, or new ones.
 
-    The inputs are the first `runs` of the config's file; without one, seeded random ones. Kept runs fit when
-    new ones would be the same: of the same inputs, and made by the engines that are installed here. Where
-    none is, or with `keep`, any engines' will do.
+    The inputs are the first `runs` of the config's file, or seeded random ones without a file. Kept runs fit when
+    new runs would be the same: same inputs, made by the engines that are installed here. With `keep`, or where no
+    engine is installed, runs of any engines fit.
     """
     inputs = None if config.inputs is None else _given(model, config.inputs, config.runs)
     origin = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
@@ -96,7 +96,7 @@ def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:
     rows = quantise(model, load_dataset(path))
     if len(rows) < runs:
         raise AppError(
-            f"holds {len(rows)} inputs, {runs} runs were asked for",
+            f"holds {len(rows)} inputs, {runs} runs were requested",
             where=str(path),
             hint="Ask for fewer with --runs",
         )
@@ -116,7 +116,7 @@ def _kept(app: Path, path: str, model: Model) -> GoldenRuns | None:
     try:
         kept = read_values(_GoldenFile, load_json(app / path))
     except (OSError, ValueError):
-        return None  # damaged: made anew
+        return None  # damaged: new runs replace it
     if kept.sha256 != model.sha256 or not kept.runs or not all(_fits(run, model) for run in kept.runs):
         return None
     return GoldenRuns(kept.runs, kept.inputs, kept.outputs, kept.engines)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of users' as names in C++: what they become, and which of them cannot be."""
+"""Users' names as C++ identifiers, and the names that C++ or the app reserves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IDENTIFIER_CHARS = 40
 
 
 def is_reserved(name: str) -> bool:
-    """Whether `name` cannot be a variable of the app's: a word of C++, a macro, a namespace of the app's."""
+    """Whether `name` cannot be a variable of the app: a word of C++, a macro, or one of the app's namespaces."""
     return name in _RESERVED
 
 
@@ -32,5 +32,5 @@ def identifier(name: str) -> str:
     ident = re.sub(r"[^0-9a-z]+", "_", name.lower())[:_IDENTIFIER_CHARS].strip("_") or "model"
     if ident[0].isdigit():
         ident = f"m_{ident}"
-    # What ends in _t may be a type's name: size_t.
+    # A name that ends in _t may be a type's: size_t.
     return f"{ident}_model" if ident in _RESERVED or ident.endswith("_t") else ident

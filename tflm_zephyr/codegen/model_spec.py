@@ -22,7 +22,7 @@ _NO_RUNS = GoldenRuns((), "", "", {})
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """A model of an app, how it was prepared, remarks for the user, and the files of its golden runs by path."""
+    """A model of an app with its PreparedModel, remarks for the user, and the files of its golden runs by path."""
 
     spec: ModelSpec
     prepared: PreparedModel
@@ -32,7 +32,7 @@ class BuiltModel:
 
 @dataclass(frozen=True)
 class GoldenRequest:
-    """Where golden runs come from: `app` is the app's folder; see `generate` for the rest."""
+    """Options of golden runs: `app` is the app's folder; see `generate` for the rest."""
 
     app: Path
     keep: bool = False
@@ -42,7 +42,7 @@ class GoldenRequest:
 def built_model(
     config: ModelConfig, model: Model, setup: BuildSetup, backend: Backend, golden: GoldenRequest
 ) -> BuiltModel:
-    """`model`, which `config` names, as a part of the app. Raises ModelError, PlanError or AppError."""
+    """`model` of `config` as a part of the app. Raises ModelError, PlanError or AppError."""
     item = backend.prepare(config, model, setup)
     runs = golden_runs(item.model, config, golden.app, keep=golden.keep) if golden.wanted else _NO_RUNS
     runtime, arena = backend.build(item, setup)

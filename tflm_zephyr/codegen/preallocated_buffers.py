@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app's own buffers for preallocated tensors: which tensor of a model is held by which symbol."""
+"""The app's own buffers for preallocated tensors: the symbol that holds each tensor of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflm_zephyr.model import Model
 
 
 def buffer_specs(model: Model, config: ModelConfig) -> tuple[PreallocatedSpec, ...]:
-    """A spec for each preallocated tensor of `config`; AppError for a symbol or an alignment that cannot be."""
+    """A spec for each preallocated tensor of `config`; AppError for an impossible symbol or alignment."""
     found = []
     indices = preallocated_tensors(model, [item.tensor for item in config.preallocated])
     for item, index in zip(config.preallocated, indices, strict=True):
@@ -31,7 +31,7 @@ def buffer_specs(model: Model, config: ModelConfig) -> tuple[PreallocatedSpec, .
 
 
 def check_symbols(runtimes: Iterable[InterpreterSpec], where: str) -> None:
-    """AppError when one symbol is to hold two tensors: they may be alive together."""
+    """AppError when one symbol holds two tensors, which may be alive together."""
     seen: set[str] = set()
     for spec in (spec for runtime in runtimes for spec in runtime.preallocated):
         if spec.symbol in seen:

@@ -94,7 +94,7 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
 def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> PlanRequest:
     """The request for the arena of `model` in an app with `kernels`. Raises AppError and PlanError."""
     if config.plan_file is not None and config.plan != "packed":
-        raise AppError("plan: online leaves to TFLM what plan_file places", where=config.label, hint="Drop one of them")
+        raise AppError("plan: online and plan_file exclude each other", where=config.label, hint="Drop one of them")
     preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
     sizes = kernels.sizes.preallocating() if preallocated else kernels.sizes
     declared = frozenset(item.name for item in config.custom_operators)

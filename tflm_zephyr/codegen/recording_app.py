@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app that prints what TFLM allocated in the tail of each model's arena, section by section.
+"""The app that prints TFLM's allocations in the tail of each model's arena, section by section.
 
-It has TFLM's RecordingMicroAllocator, whose own objects are larger and which brings TFLM's messages along, so it is
-not the user's app but one made of the same AppSpec, with more room.
+It has TFLM's RecordingMicroAllocator, whose own objects are larger and which links TFLM's messages. Hence it is a
+separate app, made from the user's AppSpec with larger arenas.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import AppError
 
 MORE_BYTES = 512
-"""Of arena, for the allocator that records and for what it writes on the way."""
+"""Additional arena bytes for the recording allocator and its records."""
 _SOURCES = (
     "tensorflow/lite/micro/arena_allocator/recording_single_arena_buffer_allocator.cc",
     "tensorflow/lite/micro/recording_micro_allocator.cc",
@@ -24,10 +24,10 @@ _SOURCES = (
 
 
 def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
-    """`spec`, which is for the folder `app`, as an app for `folder` that records. Raises AppError where it cannot."""
+    """`spec`, which is for the folder `app`, as a recording app in `folder`. AppError for an app that cannot record."""
     for model in spec.models:
         if model.runtime.own_memory or spec.shared_arena is not None:
-            what = "TFLM's allocator that records plans itself, in an arena for one model, which holds every tensor"
+            what = "TFLM's recording allocator needs TFLM's planner and an arena of its own that holds every tensor"
             hint = "Record with planner: tflm, without preallocated tensors and without shared_arena"
             raise AppError(what, where=model.name, hint=hint)
     arenas = [
@@ -46,12 +46,12 @@ def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSp
 
 
 def folder_of(app: Path, board: Board) -> Path:
-    """Where the app in folder `app` has the one that records; its build is in `build` below."""
+    """The folder of the recording app of the app in folder `app`; its `build` subfolder has the build."""
     return app / "build" / "record" / board.file_stem
 
 
 def write_recording_app(spec: AppSpec, board: Board, app: Path) -> Path:
-    """Write it; its folder. Raises AppError."""
+    """Write the recording app and return its folder. Raises AppError."""
     folder = folder_of(app, board)
     write_copy(folder, recording_app(spec, board, app, folder))
     return folder

@@ -2,8 +2,8 @@
 """AppSpec -> the files of a Zephyr app. Pure: values in, bytes out; `app_folder` puts them on disk.
 
 Every file comes from a template, either under templates/app/common or under the folder of the app's backend; both
-mirror the generated tree. Templates hold loops and ifs only; whatever comes out of a model passes a filter that makes
-it safe in C++, CMake or YAML.
+mirror the generated tree. Templates hold loops and ifs only; all text from a model passes a filter that escapes it for
+C++, CMake or YAML.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda
 
 @dataclass(frozen=True)
 class AppFile:
-    """A file of an app: its path, its template (None for one that is given as it is), and the model that it is of."""
+    """A file of an app: its path, its template (None for a file that is copied), and the model that it belongs to."""
 
     path: PurePosixPath
     template: str | None
@@ -82,7 +82,7 @@ def render_workflow(spec: AppSpec, app_dir: str) -> bytes:
 
 
 def _check(spec: AppSpec, backend: Backend) -> None:
-    """AppError for models of one name, and for what the backend does not offer."""
+    """AppError for two models of one name, and for options that the backend does not support."""
     idents = [model.ident for model in spec.models]
     if len(set(idents)) != len(idents):
         raise AppError("two models have the same name", where=spec.name, hint="Name them apart in the app file")
@@ -96,7 +96,7 @@ def _check(spec: AppSpec, backend: Backend) -> None:
 
 
 def _files(spec: AppSpec, backend: Backend, env: jinja2.Environment) -> Iterator[AppFile]:
-    """Every file but those of boards. Raises AppError where two models make one file."""
+    """Every file except those of boards. Raises AppError where two models make one file."""
     conditions = {**_CONDITIONS, **backend.conditions()}
     made_by: dict[PurePosixPath, str] = {}
     for template in env.list_templates(extensions=["j2"]):
@@ -129,7 +129,7 @@ def _compiled(spec: AppSpec, files: Sequence[AppFile]) -> CompiledFiles:
         own = (file.path for file in compiled if file.model is model and file.path.parent != _LINK)
         return sorted(map(str, own))
 
-    # Kconfig decides of MLPerf's dialect: see CMakeLists.txt.
+    # Kconfig decides on MLPerf's dialect: see CMakeLists.txt.
     link = (str(file.path) for file in compiled if file.path.parent == _LINK and file.path.stem != "mlperf")
     models = (path for model in spec.models for path in paths(model))
     return CompiledFiles((*paths(None), *models), tuple(sorted(link)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One arena for all models of an app, of which one runs at a time: as large as the largest head and all tails.
+"""One arena for all models of an app, which run one at a time: as large as the largest head and all tails.
 
 TFLM's MicroAllocator prepares several models one after the other ("multi-tenant"): the head is reserved for the
 largest of them (CommitStaticMemoryPlan in tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7), the tails add
@@ -20,7 +20,7 @@ from tflm_zephyr.errors import AppError
 def share_arena(
     models: Sequence[ModelSpec], prepared: Sequence[PreparedModel], app: str
 ) -> tuple[tuple[ModelSpec, ...], ArenaSpec]:
-    """The models of the app named `app`, each with the arena of all, and that one. Raises AppError."""
+    """The models of the app named `app`, each with the shared arena, and that arena. Raises AppError."""
     for model, item in zip(models, prepared, strict=True):
         why = model.runtime.own_memory or ("an arena size of its own" if item.config.arena is not None else "")
         if why:

@@ -33,7 +33,7 @@ class TensorSpec:
 
     @property
     def shown_scale(self) -> float:
-        """What an element is multiplied with for people to read; 0 where it is not shown."""
+        """Scale of an element where it is printed for people; 0 where it is not printed."""
         if self.type not in _SHOWN or not self.elements:
             return 0.0
         return 1.0 if self.scale is None else self.scale
@@ -41,10 +41,10 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class ArenaSpec:
-    """The arena's bytes, where that number is from ("estimated", "measured", "given"), and one line on how.
+    """The arena's bytes, the origin of that number ("estimated", "measured", "given"), and a note on it in one line.
 
     floor_bytes: below it, TFLM is known to write through null pointers instead of failing; 0 where not measured.
-    unknown: operators of which it is not known what their kernels ask for, so that `bytes` may not do.
+    unknown: operators whose kernels' requests are not known, so that `bytes` may be too few.
     """
 
     bytes: int
@@ -63,9 +63,9 @@ class GoldenSpec:
 
 
 class Runtime(Protocol):
-    """How an app runs one model: the value of its backend, of which the rest of the toolkit knows just this.
+    """A model as its backend runs it: the interface of the backend's value to the rest of the toolkit.
 
-    `data` is the .tflite that TFLM on the host runs to compute what the app computes. `registrations` are TFLM's
+    `data` is the .tflite that TFLM on the host runs to compute the app's outputs. `registrations` are TFLM's
     functions ("Register_CONV_2D_INT8") whose kernels are linked.
     """
 
@@ -87,7 +87,7 @@ class Runtime(Protocol):
 
     @property
     def fixed_head_bytes(self) -> int | None:
-        """Bytes of tensors and scratch buffers where a table in the app places them; None where TFLM plans."""
+        """The head's bytes where a table in the app places all buffers; None where TFLM's planner does."""
 
     @property
     def own_memory(self) -> str:
@@ -104,7 +104,7 @@ class Runtime(Protocol):
 class ModelSpec:
     """One model of an app, whichever backend runs it. `sha256` is that of the user's file.
 
-    `runtime` is the backend's own value. `operators` counts those of all subgraphs, `tensors` those of the main one.
+    `runtime` is the backend's own value. `operators` is the number in all subgraphs, `tensors` that in the main one.
     """
 
     name: str
@@ -122,20 +122,20 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class AppSpec:
-    """All that the templates need.
+    """The values that the templates use.
 
     `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
     has TFLM's sources by library.
 
-    `zephyr_revision` is what the manifest pins, the release's tag where empty; `cmsis_nn_revision` is empty without
-    CMSIS-NN or where it is not known. `west_modules` are Zephyr's modules for the manifest, none for all of them.
-    `tflm` is "selected" (only what the models need) or "module" (Zephyr's library); `debug` keeps TFLM's messages
-    and asserts. `model_data` is "binary" (the assembler takes the model's file in) or "array" (C++). `shared_arena`
-    is the one arena of all models, None where each has its own. `measure`: the app looks for the smallest arena of
-    each model. `record`: it prints what TFLM allocated. `host_link`: it answers a host (docs/protocol.md) instead
-    of testing itself. `custom_sha256`: of custom operators' code, "" without. `overlap_kernels`: what the plans'
-    overlaps hold for, see kernels.kind_of; empty where nothing overlaps. `backend` names what runs the models,
-    see codegen.backends.
+    `zephyr_revision` is the manifest's revision of Zephyr, "" for the release's tag; `cmsis_nn_revision` is empty
+    without CMSIS-NN or where it is not known. `west_modules` are Zephyr's modules for the manifest, none for all of
+    them. `tflm` is "selected" (only sources that the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
+    messages and asserts. `model_data` is "binary" (the assembler includes the model's file) or "array" (C++).
+    `shared_arena` is the one arena of all models, None where each has its own. `measure`: the app searches for the
+    smallest arena of each model. `record`: it prints TFLM's allocations. `host_link`: it answers a host
+    (docs/protocol.md) instead of testing itself. `custom_sha256`: of custom operators' code, "" without any.
+    `overlap_kernels`: the kinds of kernels that the plans' in-place pairs hold for, see kernels.kind_of; empty without
+    such pairs. `backend`: the backend's name, see codegen.backends.
     """
 
     name: str
@@ -166,7 +166,7 @@ class AppSpec:
 
     @property
     def cmsis_nn(self) -> bool:
-        """Whether the app is built with CMSIS-NN's kernels, on Cortex-M at least."""
+        """Whether the app is built with CMSIS-NN's kernels, at least on Cortex-M."""
         return "cmsis_nn" in self.kernels
 
     @property
@@ -181,7 +181,7 @@ class AppSpec:
         return tuple(sorted(set(lists[0]).intersection(*lists[1:]))) if lists else ()
 
     def own_sources(self, library: str) -> tuple[str, ...]:
-        """TFLM's sources that `library` has beside the shared ones, sorted."""
+        """TFLM's sources of `library` besides the shared ones, sorted."""
         return tuple(sorted(set(self.tflm_sources.get(library, ())) - set(self.shared_sources)))
 
     @property
@@ -196,7 +196,7 @@ class AppSpec:
 
     @property
     def float_outputs(self) -> bool:
-        """Whether an output is float32: otherwise the self-test's code for such compiles to nothing."""
+        """Whether an output is float32; without one, the self-test's float code compiles to nothing."""
         return any(tensor.type == "float32" for model in self.models for tensor in model.outputs)
 
     @property

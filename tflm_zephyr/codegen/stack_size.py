@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main stack of an app: the bytes that its kernels need, against those that the user gives."""
+"""The main stack of an app: the bytes that its kernels need, compared with those that the user gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def needed_stack_bytes(setup: BuildSetup, models: Sequence[ModelSpec], boards: S
 
 
 def stack_notes(given: int | None, needed: int, name: str, revision: str) -> list[str]:
-    """Remarks on the main stack of `given` bytes of the app called `name`; AppError for one that no app runs in."""
+    """Remarks on the main stack of `given` bytes of the app called `name`; AppError when no app runs in it."""
     if given is None or given >= needed:
         return []
     least = least_main_stack_bytes(revision)

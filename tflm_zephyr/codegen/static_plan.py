@@ -3,8 +3,8 @@
 
 TFLM asks its planner for every tensor and then for every scratch buffer, with sizes rounded up to 16 (CreatePlan in
 tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7). The app answers from a table of those sizes and of offsets
-in that order, and refuses whatever is not just so. As nothing is left to TFLM's rule, scratch buffers are placed as
-freely as tensors.
+in that order, and refuses any other request. As TFLM's planner places nothing, scratch buffers are placed as freely as
+tensors.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _plan(arenas: Sequence[LibraryArena], name: str) -> Plan:
     head = arenas[0].head
     unknown = sorted({key for arena in arenas for key in arena.head.unknown})
     if unknown:
-        what = f"a static plan has no place for what {', '.join(unknown)} may ask for, which is not known"
+        what = f"a static plan needs all buffers, and those of {', '.join(unknown)} are not known"
         raise AppError(what, where=name, hint="Use planner: tflm")
     if any(arena.head.problem.sizes != head.problem.sizes for arena in arenas):
         raise AppError(
@@ -62,13 +62,13 @@ def _plan(arenas: Sequence[LibraryArena], name: str) -> Plan:
 
 
 def _without_planner(sizes: StructSizes) -> StructSizes:
-    """`sizes` of an app with neither a planner in its arena nor its records."""
+    """`sizes` of an app whose arena holds neither a planner nor the planner's records."""
     own = tuple(item for item in sizes.own_objects if item != "GreedyMemoryPlanner")
     return replace(sizes, own_objects=own, planner_record_bytes=0)
 
 
 def _free(head: HeadPlan) -> Plan:
-    """The plan of `head`, or a smaller one where scratch buffers had to be left to TFLM."""
+    """The plan of `head`, or a smaller one where TFLM would have to place scratch buffers."""
     if head.in_place_bytes >= head.head_bytes:
         return head.plan
     plan = pack(head.problem, known=head.plan)

@@ -13,7 +13,7 @@ _PASSED = frozenset(kind for kind in TensorType if kind.struct_code and kind.val
 
 
 def check_interface(model: Model) -> None:
-    """Refuse what the generated interface cannot pass."""
+    """ModelError for inputs or outputs that the generated interface cannot pass."""
     if not model.main.outputs:
         raise ModelError("it has no outputs", where=model.where, hint="Export the model again")
     for tensor in (model.main.tensors[index] for index in (*model.main.inputs, *model.main.outputs)):
@@ -30,7 +30,7 @@ def check_interface(model: Model) -> None:
 
 
 def tensor_spec(tensor: Tensor) -> TensorSpec:
-    """What the templates need of an input or output."""
+    """The facts of an input or output that the templates use."""
     quantised = tensor.quantization if tensor.type.value not in ("float32", "float64", "bool") else None
     single = quantised is not None and len(quantised.scales) == 1
     return TensorSpec(

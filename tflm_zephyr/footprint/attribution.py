@@ -83,7 +83,7 @@ _CMSIS_NN_SHARED = re.compile(r"arm_(nn_|nntables|relu|s8_to_s16|q7_to_q15)")
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner of bytes: a part of ORDER, and its detail: operators, an object file, a symbol."""
+    """The owner of bytes: a part from ORDER, and its detail (operators, an object file, a symbol)."""
 
     part: str
     detail: str = ""
@@ -111,12 +111,12 @@ def readable_symbol(symbol: str) -> str:
 
 
 def is_arena(symbol: str) -> bool:
-    """Whether a variable of zeros holds tensors, by its name: g_arena, tensor_arena."""
+    """Whether the name of a zero-initialised variable is an arena's: g_arena, tensor_arena."""
     return "arena" in path_in_space(symbol)[-1].lower()
 
 
 def is_stack(symbol: str) -> bool:
-    """Whether a variable of zeros is a thread's stack, by its name: z_main_stack, my_stack."""
+    """Whether the name of a zero-initialised variable is a stack's: z_main_stack, my_stack."""
     return _STACK.search(path_in_space(symbol)[-1]) is not None
 
 
@@ -138,7 +138,7 @@ class ObjectFiles:
     """Facts about the object files beside their names.
 
     `operators`: by stem of a TFLM file, the operators that it registers. `folders`: by stem, the source folders
-    of the files so called, where the build lists them. `app`: stems of the app's own files.
+    of the files with that stem, where the build lists them. `app`: stems of the app's own files.
     """
 
     operators: Mapping[str, tuple[str, ...]]
@@ -198,7 +198,7 @@ class ObjectFiles:
         folders = self.folders.get(name)
         if folders is None:
             helper = name in _KERNEL_HELPERS or name.endswith("_common")
-        else:  # files of one name are one in the archive: those of the core and of kernels count for the core
+        else:  # an archive does not distinguish files of one name: core and kernel files then count as the core
             helper = all(_KERNEL_FOLDER.search(folder) for folder in folders)
         return Owner(KERNELS, SHARED_KERNELS) if helper else Owner(TFLM, member)
 

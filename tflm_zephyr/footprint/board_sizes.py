@@ -3,7 +3,7 @@
 
 `benchmarks/board_sizes.py --update` builds an app without operators for every board and writes board_sizes.json in the
 data folder of the workspace's TFLM revision, beside the rows of other Zephyr series. It builds apps of real models as
-well, and records by how many bytes they deviate from the sum of base, models and kernels.
+well, and records their deviation in bytes from the sum of base, models and kernels.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tflm_zephyr.tflm import BOARD_SIZES_FILE, PINNED_REVISION, ZephyrVersion, d
 
 @dataclass(frozen=True)
 class BoardBase:
-    """An app with one model less that model's bytes, reference data, arena, kernels and main stack.
+    """Flash and RAM of an app with one model, less that model's bytes, golden data, arena, kernels and main stack.
 
     core: the core that it is compiled for, as kernels.code_size names it. main_stack_bytes: RAM for the main stack in
-    that app, guard included. next_model_...: added by each model after the first, beside its own parts. off_...: the
+    that app, guard included. next_model_...: added by each model after the first, besides its own parts. off_...: the
     lowest and the highest deviation of real models' apps from the sum of the parts. linked: library sections in the
     app, for kernels.kernel_need. zephyr: the version of Zephyr that it was measured with ("4.1.0").
     """
@@ -44,7 +44,7 @@ class BoardBase:
 def board_base(board: str, revision: str = PINNED_REVISION, series: str = "") -> BoardBase | None:
     """The base on `board` (a board target's full name) with a known TFLM revision; None when it was not measured.
 
-    series: Zephyr's ("4.1"); where it was not measured, the last that was.
+    series: Zephyr's ("4.1"); one that was not measured gets the newest measured one.
     """
     found = [base for base in all_bases(revision) if base.board == board]
     same = [base for base in found if ZephyrVersion(base.zephyr).series == series]

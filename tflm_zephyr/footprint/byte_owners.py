@@ -13,7 +13,7 @@ from tflm_zephyr.footprint.attribution import Owner
 from tflm_zephyr.footprint.elf import ElfImage, Section, Symbol
 from tflm_zephyr.footprint.link_map import FILL, LinkMap, OutputSection
 
-_IDENTIFIER = b"TFL3"  # a .tflite file's, behind the offset of its root table (FlatBuffers' file_identifier)
+_IDENTIFIER = b"TFL3"  # FlatBuffers' file_identifier of a .tflite file, behind the offset of its root table
 _SMALLEST_MODEL = 32
 _USERS = frozenset({attribution.APP, attribution.OTHER, attribution.UNATTRIBUTED})  # where the app's own variables are
 
@@ -31,7 +31,7 @@ def byte_owners(
 ) -> dict[Section, list[Span]]:
     """Each section's addresses from the first to the last, in order and without gap, by owner.
 
-    Models are known by their bytes, arenas and stacks by their names, whichever object file they are in.
+    Models are recognised by their bytes, arenas and stacks by their names, in any object file.
     `folders`: see attribution.ObjectFiles.
     """
     symbols = sorted(image.symbols, key=lambda symbol: symbol.address)
@@ -49,7 +49,7 @@ def byte_owners(
 
 
 def filled(spans: Iterable[Span], start: int, end: int, gaps: Owner | None) -> Iterator[Span]:
-    """`spans` by address from `start` to `end`, each byte in one span, the first; other bytes go to `gaps`."""
+    """`spans` by address from `start` to `end`. The first span gets a byte that several have; the rest go to `gaps`."""
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         first, last = max(span.start, start), min(span.end, end)
         if first >= last:
@@ -93,7 +93,7 @@ def _by_file(image: ElfImage, link_map: LinkMap, folders: Mapping[str, frozenset
 
 
 def _owned(output: OutputSection, files: attribution.ObjectFiles) -> list[Span]:
-    # Strings that the linker found elsewhere take no room: their piece keeps its old size in the map, and the
+    # Strings that the linker merged with others take no room: their piece keeps its old size in the map, and the
     # next one has the same address. So a piece ends where the next one starts.
     pieces = sorted(output.pieces, key=lambda piece: piece.address)
     ends = [following.address for _, following in pairwise(pieces)] + [output.address + output.size]
@@ -122,7 +122,7 @@ def _models(section: Section, symbols: Sequence[Symbol], spans: Sequence[Span]) 
     found = []
     sized = {symbol.address for symbol in symbols if symbol.size}
     for symbol in symbols:
-        if not symbol.size and symbol.address in sized:  # a linker script's mark: the model has a name of its own
+        if not symbol.size and symbol.address in sized:  # a linker script's symbol; the model has its own
             continue
         if _is_model(section, symbol.address):
             end = symbol.address + symbol.size
@@ -147,7 +147,7 @@ def _is_model(section: Section, address: int) -> bool:
 
 
 def _arenas_and_stacks(section: Section, symbols: Sequence[Symbol], spans: Sequence[Span]) -> list[Span]:
-    """Arenas and stacks in a section of zeros or of nothing."""
+    """Arenas and stacks in a section without data in the file (bss, noinit)."""
     starts = [span.start for span in spans]
     found = []
     for symbol in symbols:

@@ -40,7 +40,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbol; `kind` is "func", "object" or "". `size` in bytes is 0 where the source did not say."""
+    """A symbol; `kind` is "func", "object" or "". `size` in bytes is 0 where the source gives none."""
 
     name: str
     address: int
@@ -58,7 +58,7 @@ class ElfImage:
 
 
 def load_elf(path: Path) -> ElfImage:
-    """Read a linked ELF file. Raises BuildError when it is not one, or is damaged."""
+    """Read a linked ELF file. Raises BuildError for a damaged file or one that is no ELF file."""
     try:
         data = path.read_bytes()
     except OSError as err:

@@ -26,7 +26,7 @@ _ARRAY_ALIGNMENT = 4
 # Without one it takes routines of libgcc, which float kernels may have brought: the bound is wider by their size.
 _FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
 _POINTER_BYTES = 4
-_MIXING = 100  # kernels linked together are a hundredth off the table's sum at most; ten models: a thousandth
+_MIXING = 100  # kernels linked together differ from the table's sum by at most 1/100 (by 1/1000 for ten models)
 _SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
 
 
@@ -34,7 +34,7 @@ _SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
 class RegionEstimate:
     """Bytes of one memory: the estimate, its error bounds below and above, and the board's size.
 
-    `above_bytes` is None where the estimate is a lower bound and nothing more.
+    `above_bytes` is None where the estimate is only a lower bound.
     """
 
     used_bytes: int
@@ -61,7 +61,7 @@ class RegionEstimate:
 class Verdict:
     """An app's flash and RAM on `board` with the kernels of `library`; both None, with the `reason`, if not known.
 
-    `notes` say what was not measured and stands in, or is not counted.
+    `notes` name the measurements that stand in for missing ones, and the parts that are not counted.
     """
 
     board: str
@@ -83,21 +83,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Runs:
-    """How many self-test runs each model has; `sure` tells of which ones that is certain, none given for all.
+    """The number of self-test runs of each model; `sure` marks the certain ones, () when all are certain.
 
-    A model that no engine may be able to run may end up without any.
+    A model that no engine here can run has no runs.
     """
 
     counts: tuple[int, ...]
     sure: tuple[bool, ...] = ()
 
     def at_most(self, models: Sequence[ModelConfig]) -> Runs:
-        """These, where `models` do not ask for fewer."""
+        """These runs, limited to the number that each of `models` requests."""
         return Runs(tuple(min(n, model.runs) for n, model in zip(self.counts, models, strict=True)), self.sure)
 
     @property
     def certain(self) -> tuple[bool, ...]:
-        """`sure`, written out."""
+        """`sure` with one entry for each model."""
         return self.sure or (True,) * len(self.counts)
 
 
@@ -109,7 +109,7 @@ def verdicts(spec: AppSpec, runs: Runs | None = None) -> tuple[Verdict, ...]:
 def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     """The verdict for one board; see `verdicts`."""
     if board.flash_kib is None or board.ram_kib is None:
-        return Verdict(board.name, reason="how much memory it has is not known here")
+        return Verdict(board.name, reason="the size of its memory is not known here")
     backend = backend_of(spec.backend)
     if not backend.measured_base:
         return Verdict(board.name, reason=f"no app of the backend {backend.name} was measured")
@@ -174,7 +174,7 @@ def golden_bytes(model: ModelSpec, runs: int) -> int:
 
 
 def _unsure(models: Sequence[ModelSpec], runs: Runs) -> int:
-    """Flash of the reference data that may not come about."""
+    """Flash of the reference data that the app may not have in the end."""
     found = zip(models, runs.counts, runs.certain, strict=True)
     return sum(golden_bytes(model, count) - golden_bytes(model, 0) for model, count, sure in found if not sure)
 
@@ -189,7 +189,7 @@ def _with_golden(model: ModelSpec, parts: tuple[SizePart, ...], runs: int) -> tu
 
 
 def _use(used: int, off: tuple[int, int], around: int, above: int | None, available: int) -> RegionEstimate:
-    """`off`: the lowest and highest deviation of real apps; the estimate is moved to the middle of these."""
+    """The estimate for one memory, centred between `off`, the lowest and highest deviation of real apps."""
     middle = (off[0] + off[1]) // 2
     half = max(off[1] - middle, middle - off[0])
     bound = half + around
@@ -197,21 +197,21 @@ def _use(used: int, off: tuple[int, int], around: int, above: int | None, availa
 
 
 def _unmeasured(spec: AppSpec, own: BackendSizes) -> tuple[str, ...]:
-    """Why the estimate is no more than a lower bound."""
+    """The reasons why the estimate is only a lower bound."""
     whys = (
         (spec.debug, "messages and asserts of a debug build are not counted"),
         (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
-        (spec.host_link, "what answers a host (host_link) was not measured"),
-        (spec.record or spec.measure, "what records or measures the arena was not measured"),
+        (spec.host_link, "the code of the host link (host_link) was not measured"),
+        (spec.record or spec.measure, "the code that records or measures the arena was not measured"),
         *((True, why) for why in own.unmeasured),
     )
     return tuple(f"at least, as {why}" for applies, why in whys if applies)
 
 
 def _unknown_arena(spec: AppSpec) -> tuple[str, ...]:
-    """Why the arenas, and with them RAM, are no more than lower bounds."""
+    """The reasons why the arenas, and with them RAM, are only lower bounds."""
     keys = sorted({key for model in spec.models for key in model.arena.unknown})
-    return (f"RAM at least, as what {', '.join(keys)} asks of the arena is not known",) if keys else ()
+    return (f"RAM at least, as the arena memory of {', '.join(keys)} is not known",) if keys else ()
 
 
 def _library(spec: AppSpec, board: Board) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remedies that make an app fit a board that it does not fit, each with its bytes. Pure.
 
-A remedy is another app config or another board, and its bytes are the difference of two verdicts: nothing is
-estimated a second way. Where no single one is enough, the fewest together that are.
+A remedy is another app config or another board, and its bytes are the difference of two verdicts, so there is only one
+way to estimate. Where no single remedy is enough, the smallest set that is enough is found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Evaluate = Callable[[AppConfig, Board], Verdict]
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """One thing to do otherwise: the config and the board with it, and what to say and type for it."""
+    """One change of an app: its text, its option, and a function that applies it to a config and a board."""
 
     what: str
     option: str
@@ -32,7 +32,7 @@ class ConfigChange:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Changes, and the verdict with them. Gains are bytes: fewer used, or more there; negative for a loss."""
+    """Changes, and the verdict with them. Gains are bytes: fewer used, or more available; negative for a loss."""
 
     changes: tuple[ConfigChange, ...]
     flash_gain_bytes: int
@@ -57,7 +57,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class OwnBuffer:
-    """An input or output whose place in the arena the head would be `saved_bytes` smaller without."""
+    """An input or output; without it in the arena, the head would be `saved_bytes` smaller."""
 
     model: str
     name: str
@@ -67,9 +67,9 @@ class OwnBuffer:
 
 @dataclass(frozen=True)
 class BoardFit:
-    """A board's verdict, and where it is not a plain yes what helps and what does not.
+    """A board's verdict, with remedies where it is not a plain yes.
 
-    `flash_note` says why the board cannot have more flash, where flash lacks.
+    `flash_note` says why the board cannot have more flash, where flash is too small.
     """
 
     verdict: Verdict
@@ -81,8 +81,8 @@ class BoardFit:
 def remedies(
     verdict: Verdict, config: AppConfig, board: Board, known: Iterable[Board], evaluate: Evaluate
 ) -> tuple[Remedy, ...]:
-    """Every single change that gains bytes where they lack, what suffices first; then, if none does, the fewest
-    that do together. Empty when the app fits, or where nothing is known.
+    """Every single change that gains bytes in a memory that is too small, sufficient ones first; then, if none is
+    sufficient, the smallest set that is. Empty when the app fits, or where nothing is known.
 
     known: the described boards. evaluate: the verdict of an app config on a board.
     """
@@ -112,9 +112,9 @@ def remedies(
 
 
 def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
-    """The largest input or output of the model `name`, and what the head would be smaller without it.
+    """The largest input or output of the model `name`, and the bytes that the head would be smaller without it.
 
-    That lowers an app's RAM only where the app has such a buffer anyway. None for a model without any in the head.
+    This lowers an app's RAM only where the app has such a buffer anyway. None for a model without one in the head.
     """
     main = head.graph.model.main
     places = {(tensor.subgraph, tensor.tensor): place for place, tensor in enumerate(head.graph.tensors)}
@@ -131,7 +131,7 @@ def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
 
 
 def _lacking(verdict: Verdict) -> tuple[str, ...]:
-    """The memories that surely or perhaps are too small."""
+    """The memories that are or may be too small."""
     uses = (("flash", verdict.flash), ("ram", verdict.ram))
     return tuple(name for name, use in uses if use is not None and use.fits in (NO, CLOSE))
 
@@ -162,7 +162,7 @@ def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[
     if any(model.overlap != "auto" for model in config.models):
         found.append(_models("in-place operators where the kernels allow it", "--overlap auto", overlap="auto"))
     if any(model.order != "auto" for model in config.models):
-        found.append(_models("operators in the order that needs least", "--order auto", order="auto"))
+        found.append(_models("operators in the order that needs the least memory", "--order auto", order="auto"))
     if any(model.arena is not None for model in config.models):
         found.append(_models("an arena of the estimated size", "without --arena", arena=None))
     return found

@@ -3,7 +3,7 @@
 
 Read from the linked ELF file, not from the build's options: the models are found by their bytes, the kernel of
 each operator by its Register_<OPERATOR>() and the folder of the source that it is in, CMSIS-NN's functions by
-their symbols. Which tensors a kernel hands to reference code: kernels.uses.
+their symbols. kernels.uses says which tensors a kernel hands to reference code.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _FOLDER = "tensorflow/lite/micro/kernels/cmsis_nn"
 
 @dataclass(frozen=True)
 class Kernel:
-    """An operator, `uses` times in the models. `why`: why reference code computes it, and how many times.
+    """An operator, `uses` times in the models. `why`: each reason for reference code, with the number of uses.
 
-    `library` is that of the kernel that is linked: CMSIS_NN, REFERENCE, or OWN for one that an app brings.
+    `library` is the linked kernel's: CMSIS_NN, REFERENCE, or OWN for the app's own kernel.
     """
 
     operator: str
@@ -50,13 +50,13 @@ class Kernel:
 
     @property
     def fell_back(self) -> int:
-        """How many of the uses are computed by reference code."""
+        """The number of uses that reference code computes."""
         return sum(self.why.values())
 
 
 @dataclass(frozen=True)
 class LinkedKernels:
-    """`asked`: the library that the build is for; `why_not`: why that is not CMSIS-NN, where the core decided it.
+    """The kernels of a build. `asked`: its kernel library; `why_not`: why that is not CMSIS-NN, if the core decided it.
 
     `rows`: every operator of every model found in the ELF file, by name.
     """
@@ -160,7 +160,7 @@ def _models(image: ElfImage, link_map: LinkMap | None, folders: Mapping[str, fro
                 data = section.data[span.start - section.address : span.end - section.address]
                 try:
                     found.append(parse_model(bytes(data), where=span.owner.detail))
-                except ModelError:  # bytes that only look like one
+                except ModelError:  # bytes that only look like a model
                     continue
     return found
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tflm_zephyr.errors import BuildError
 
 FILL = "*fill*"
-LINKER = "linker script"  # stands for a file: data of the script itself, LONG(0x...) and the like
+LINKER = "linker script"  # in place of a file name: data of the script itself, LONG(0x...) and the like
 
 _REGION = re.compile(r"^(\S+) +0x([0-9a-f]{1,16}) +0x([0-9a-f]{1,16})(?: .*)?$")
 _NUMBERS = re.compile(r"(?:(?<! ) +|^ +)0x([0-9a-f]{1,16}) +0x([0-9a-f]{1,16})(?: (.*))?$")
@@ -34,7 +34,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Piece:
-    """`size` bytes at `address` that are from `section` of an object file.
+    """`size` bytes at `address` from `section` of an object file.
 
     `archive` is "" for an object file by itself, whose path is then `member`. Alignment has FILL as `section`.
     """

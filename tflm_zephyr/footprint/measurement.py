@@ -58,7 +58,7 @@ class Footprint:
     notes: tuple[str, ...] = ()
 
     def by_part(self) -> dict[str, dict[str, int]]:
-        """Bytes by part and region; parts that are there, in order."""
+        """Bytes by part and region; only parts that the image has, in order."""
         sums: dict[str, dict[str, int]] = {}
         for row in self.rows:
             into = sums.setdefault(row.part, {})
@@ -68,7 +68,7 @@ class Footprint:
 
 
 def find_elf(place: Path, app: str = "") -> Path:
-    """The ELF file that `place` is, or that is in the build folder `place`. Raises BuildError.
+    """The ELF file `place`, or the ELF file in the build folder `place`. Raises BuildError.
 
     With sysbuild, the app's own build is the subfolder `app`.
     """
@@ -84,7 +84,7 @@ def find_elf(place: Path, app: str = "") -> Path:
 
 
 def load_footprint(elf: Path, *, with_map: bool = True) -> Footprint:
-    """The footprint of a linked ELF file, by the linker's map beside it where there is one.
+    """The footprint of a linked ELF file, by the linker's map in its folder where there is one.
 
     Raises BuildError when the ELF file or the map is missing, damaged, or of another build.
     """
@@ -119,7 +119,7 @@ def measure_footprint(
 ) -> Footprint:
     """The footprint of `image`. `table` is the linker's, `folders` the sources' by stem (see attribution.ObjectFiles).
 
-    Raises BuildError when there is no memory region that it could be in.
+    Raises BuildError when no memory region is known.
     """
     regions = _regions(image, link_map)
     if not regions:
@@ -148,7 +148,7 @@ def measure_footprint(
 
 
 def changes(new: Footprint, old: Footprint) -> tuple[Row, ...]:
-    """By part and detail, the bytes that `new` has more than `old` (negative: fewer); rows of zeros left out."""
+    """The difference `new` - `old` in bytes by part and detail; rows of zeros are left out."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for found, sign in ((new, 1), (old, -1)):
         for row in found.rows:

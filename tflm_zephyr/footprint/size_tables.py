@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base and kernels of an app on a board from the tables of sizes, with an error bound where others stand in. Pure.
+"""Base and kernels of an app on a board from the size tables, with an error bound for approximations. Pure.
 
 The tables are those of the app's TFLM revision; an unknown revision takes the newest known one's. A board that was not
 measured takes the base of one with its core, or of any Cortex-M where its core is not known, and the kernels of the
@@ -20,14 +20,14 @@ from tflm_zephyr.tflm import KNOWN_PINS, ZephyrVersion, sized_revision
 
 # Apps give described boards CONFIG_ISR_STACK_SIZE=768 in boards/, any other keeps Zephyr's default of 2048.
 _LARGER_INTERRUPT_STACK_BYTES = 2048 - 768
-_SHARE = 10  # a number that stands in is taken to be a tenth off at least
+_SHARE = 10  # the error of a number from another board or core is at least 1/10 of it
 
 
 @dataclass(frozen=True)
 class BaseFound:
     """A board's base, its error bounds in bytes of flash and RAM, and remarks.
 
-    `same_core`: whether the board's core is known, so that `base.core` is its own.
+    `same_core`: whether the board's core is known; `base.core` is then the board's.
     """
 
     base: BoardBase
@@ -39,7 +39,7 @@ class BaseFound:
 
 @dataclass(frozen=True)
 class KernelsFound:
-    """The kernels' bytes; error bounds: `spread` where others stand in, `unknown` for kernels that no table has."""
+    """The kernels' bytes with error bounds: `spread` for another core's numbers, `unknown` for unmeasured kernels."""
 
     need: KernelNeed
     spread_flash: int
@@ -66,7 +66,7 @@ def base_for(spec: AppSpec, board: Board) -> BaseFound | None:
     core = board.core + (FPU if nearest.core.endswith(FPU) and nearest.core.removesuffix(FPU) == board.core else "")
     notes = [f"this board was not measured: {nearest.board} stands in"]
     if not board.core:
-        notes.append("which core it has only a build tells: these numbers are for a Cortex-M")
+        notes.append("its core is known only after a build: these numbers are for a Cortex-M")
     ram = nearest.ram_bytes + (0 if board.known else _LARGER_INTERRUPT_STACK_BYTES)
     return BaseFound(
         replace(nearest, board=stem_of(name), core=core if board.core else nearest.core, ram_bytes=ram),
@@ -102,9 +102,9 @@ def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
     own = [name.removesuffix("()") for name in need.unknown if name.endswith("()")]
     other = [name for name in need.unknown if not name.endswith("()")]
     if own:
-        notes.append(f"the sources of your own operators ({', '.join(own)}) are not counted, just bounded")
+        notes.append(f"the sources of your own operators ({', '.join(own)}) are not counted, only bounded")
     if other:
-        notes.append(f"not measured, so not counted, just bounded: {', '.join(other)}")
+        notes.append(f"not measured, so not counted, only bounded: {', '.join(other)}")
     count = len(need.unknown)
     return KernelsFound(need, *spread, count * largest[0], count * largest[1], tuple(notes))
 

@@ -34,7 +34,7 @@ class Engine(Protocol):
     inputs: list[tuple[Any, tuple[int, ...]]]
 
     def reset(self) -> None:
-        """Forget the state of earlier runs."""
+        """Reset the model's state to the initial one."""
 
     def run(self, inputs: list[numpy.ndarray]) -> list[numpy.ndarray]:
         """All outputs for these inputs."""
@@ -145,7 +145,7 @@ class LitertEngine:
         return [self._interpreter.get_tensor(index) for index in indices]
 
     def finish(self) -> None:
-        """Nothing to add."""
+        """LiteRT prints no record."""
 
 
 ENGINES: dict[str, Callable[[bytes, int, int, bool], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
@@ -167,7 +167,7 @@ def main(folder: Path) -> None:
         sizes, kept = _serve(engine, request, folder)
         engine.finish()
         result: dict[str, object] = {"output_sizes": sizes, "tensor_sizes": kept, "version": engine.version}
-    except Exception as error:  # whatever the engine or its package raises is its answer to this model
+    except Exception as error:  # any error of the engine or its package is reported as its refusal of this model
         text = " ".join(str(error).split()) or type(error).__name__
         result = {"error": text, "stage": stage, "missing_package": isinstance(error, ImportError)}
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")

@@ -32,7 +32,7 @@ class Golden:
 class Attempt:
     """Golden runs, none when no engine runs the model, with notes.
 
-    `source` names the engine that gave the bytes and its version, or both and how many runs' each gave.
+    `source` names the engine that gave the bytes and its version, or both engines with their numbers of runs.
     `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and changes
     to the model in memory; `refusal` is TFLM's message when it is installed and did not run the model.
     """
@@ -106,14 +106,13 @@ def _version(package: str) -> str:
 def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs: int = 1) -> Attempt:
     """Run `inputs` (default: `runs` seeded ones) through LiteRT's reference kernels and through TFLM on the host.
 
-    A device runs TFLM, and the two engines do not round alike everywhere: outputs of FULLY_CONNECTED on
-    int8 now and then differ by one, as LiteRT's reference kernel (2.3.0) rounds once and TFLM's
-    twice. So, where both are installed, seeded inputs are those of the first seeds on
-    which both give the same bytes, SPARE_SEEDS more being tried where the first ones do not. Where too few are, and
-    for given inputs, TFLM's bytes are the golden ones of each run on which they differ, and a note says how far
-    LiteRT's are off. An engine that is not installed, refuses the model (LiteRT: custom operators) or crashes
-    is named in the notes, as are the changes in the copy that LiteRT got. Raises ModelError only when the
-    inputs do not suit the model.
+    A device runs TFLM, and the two engines do not always round alike: int8 outputs of FULLY_CONNECTED sometimes differ
+    by one, as LiteRT's reference kernel (2.3.0) rounds once and TFLM's twice. So, where both are installed, the seeded
+    inputs are those of the first seeds on which both give the same bytes; up to SPARE_SEEDS more are tried. If these
+    are too few, and for given inputs, the golden bytes of a run on which the engines differ are TFLM's, and a note
+    gives LiteRT's deviation. The notes name an engine that is not installed, refuses the model (LiteRT: custom
+    operators) or crashes, and the changes in LiteRT's copy of the model. Raises ModelError only when the inputs do not
+    fit the model.
     """
     if inputs is not None:
         candidates = [tuple(given) for given in inputs]
@@ -182,7 +181,7 @@ def _choose(candidates: Sequence[tuple[bytes, ...]], runs: int, litert: _Tried, 
 
 
 def _source(done: Sequence[HostRun], counts: Sequence[int]) -> str:
-    """Where the bytes are from: `counts` has how many runs' are those of each engine."""
+    """The bytes' origin in words; `counts` has the number of runs by engine."""
     total = sum(counts)
     return "; ".join(
         _name(run) + (f" ({count} of {total} runs)" if count < total else "")

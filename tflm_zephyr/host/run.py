@@ -91,7 +91,7 @@ def run_host(
 
 
 def _with_safe_plan(data: bytes) -> bytes:
-    """The model without a plan that does not hold here, as when outputs overlap inputs for other kernels alone."""
+    """The model without a plan that is unsafe here, as when outputs overlap inputs for other kernels only."""
     from tflm_zephyr.arena import given_plan
     from tflm_zephyr.kernels import libraries as kernels
     from tflm_zephyr.model import parse_model, without_offline_plan
@@ -137,7 +137,7 @@ def run_many(
         )
     arena = DEFAULT_ARENA_BYTES if arena_bytes is None else arena_bytes
     if arena <= 0:
-        raise DeviceError(f"an arena of {arena} bytes was asked for", where=NAMES[engine])
+        raise DeviceError(f"cannot make an arena of {arena} bytes", where=NAMES[engine])
     request = {
         "engine": engine,
         "runs": len(runs),

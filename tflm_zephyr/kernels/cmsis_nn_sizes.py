@@ -31,7 +31,7 @@ class Window:
 
 
 def asked(size: int) -> tuple[int, ...]:
-    """The request for a buffer of `size` bytes; none for no bytes."""
+    """The request for a buffer of `size` bytes; no request for 0 bytes."""
     return (size,) if size > 0 else ()
 
 
@@ -122,6 +122,6 @@ def transpose_conv_s8(
     _, width, depth = source
     if max(stride) <= 2 and depth > _REVERSE_THRESHOLD:
         return columns_s8(core, depth, filter_size), depth * filter_size[0] * filter_size[1] * out_depth
-    # It takes the stride's height here, of whichever axis.
+    # It takes the stride's height here, whatever the axis.
     columns = ((width - 1) * stride[1] + max(filter_size[1], stride[0])) * out_depth
     return columns * max(filter_size[0], stride[0]) * 4, 0

@@ -2,14 +2,14 @@
 """Flash, RAM and stack that kernels need, from tables measured by linking each of TFLM's operators.
 
 `benchmarks/operator_links.py --update` writes kernel_sizes.json in the data folder of a TFLM revision, with the compile
-flags of a generated app. For each registration function it has what the linker keeps when an app adds that function
-and nothing else: kernel, parser and helpers that TFLM's core does not bring. Kernels share much of that, so several
-need the union. Functions of the compiler's libraries have names, as an app's base may bring them anyway.
+flags of a generated app. For each registration function it has the sections that the linker keeps when an app adds
+that function and nothing else: kernel, parser and helpers outside TFLM's core. Kernels share many sections, so several
+kernels need the union. Functions of the compiler's libraries have names, as an app's base may link them anyway.
 
-Stack bytes are the deepest of a kernel's Init, Prepare, Eval and Free with all that they call, read from the
-machine code: bounds, but for calls through pointers (the deepest of TFLM's services and of the kernel's own
-functions is counted), recursion and frames of variable size (a fixed allowance each). See benchmarks/stack_depth.py
-and benchmarks/kernel_stacks.py.
+Stack bytes are those of the deepest of a kernel's Init, Prepare, Eval and Free with all functions that they call, read
+from the machine code. They are upper bounds, except for calls through pointers (the deepest of TFLM's services and of
+the kernel's own functions is counted), recursion and frames of variable size (a fixed allowance each). See
+benchmarks/stack_depth.py and benchmarks/kernel_stacks.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm import KERNEL_SIZES_FILE, PINNED_REVISION, data_folder
 
-FPU = "+fp"  # behind a core's name: compiled for its floating point unit
+FPU = "+fp"  # suffix of a core's name: compiled for its floating point unit
 # MicroMutableOpResolver<N> grows with N by a TFLMRegistration of 28 bytes, an operator's code and its parser
 # (TFLM's micro_mutable_op_resolver.h, 32-bit).
 RESOLVER_ENTRY_BYTES = 36
@@ -34,7 +34,7 @@ RUN_SUBGRAPHS = frozenset({"Register_CALL_ONCE", "Register_IF", "Register_WHILE"
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes in flash and in RAM; start values of variables are in both."""
+    """Bytes in flash and in RAM; initial values of variables count in both."""
 
     flash: int
     ram: int
@@ -74,8 +74,8 @@ class KernelNeed:
     """The needs of a set of kernels together.
 
     `ram_bytes` includes one resolver's entries for all of them, unknown ones too. `stack_bytes` is the deepest
-    kernel's alone, on top of one of each kernel that runs subgraphs. `unknown` are registration functions that were
-    not measured; their kernels are not counted. `measured_core` is the core that the numbers are of.
+    kernel's stack on top of that of each kernel that runs subgraphs. `unknown` are registration functions that were
+    not measured; their kernels are not counted. `measured_core` is the core that was measured.
     """
 
     flash_bytes: int
@@ -97,8 +97,8 @@ def kernel_need(
 
     library: "reference" or "cmsis_nn". core: one of kernels.CORES, with FPU behind it where the app is compiled for
     the floating point unit; the nearest measured core stands in for one that is not in the table. linked: names of
-    library sections that the app has without them ("libgcc.a(_udivmoddi4.o).text").
-    Raises AppError for a library or core that is none.
+    library sections that the app links anyway ("libgcc.a(_udivmoddi4.o).text").
+    Raises AppError for an unknown library or core.
     """
     table = load_table(library, core, revision)
     wanted = sorted(set(registrations))
@@ -130,7 +130,7 @@ def load_table(library: str, core: str, revision: str = PINNED_REVISION) -> Kern
 
 
 def _distance(core: str, measured: str) -> tuple[bool, bool, bool, bool]:
-    """How unlike two cores are, what matters most for code size first."""
+    """The difference of two cores as a sort key; the properties that matter most for code size come first."""
     mine, other = CORES[core.removesuffix(FPU)], CORES[measured.removesuffix(FPU)]
     return (
         core.endswith(FPU) != measured.endswith(FPU),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's build: core, TFLM revision and the compile-time choices that its sizes depend on."""
+"""The build of kernels: core, TFLM revision and compile-time choices that their sizes depend on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflm_zephyr.tflm import PINNED_REVISION
 
 @dataclass(frozen=True)
 class Core:
-    """What a kernel's sizes depend on besides its tensors; `libraries.kernel_library` explains the fields.
+    """The build's facts that kernels' sizes depend on, besides tensors; `libraries.kernel_library` explains the fields.
 
     `revision` is one of revisions.REVISIONS.
     """

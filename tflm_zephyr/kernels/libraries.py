@@ -32,11 +32,11 @@ def kernel_library(
 ) -> KernelLibrary:
     """The library `name` ("reference" or "cmsis_nn") for a core; AppError for any other name.
 
-    dsp, mve: the core has the DSP extension, Helium (CORES has them by core name). pointer_bytes: 8 for TFLM
+    dsp, mve: the core has the DSP extension, or Helium (CORES has both by core name). pointer_bytes: 8 for TFLM
     on a 64-bit host. For cmsis_nn: optimise_for, "speed" or "size" when the build defines
     KERNELS_OPTIMIZED_FOR_..., which Zephyr's does not; transpose_conv, True when the build takes
     kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: the TFLM commit,
-    "" for the pinned one; a commit that is not known has the newest known kernels' facts (revisions.known).
+    "" for the pinned one; an unknown commit gets the facts of the newest known kernels (revisions.known).
     """
     if name not in NAMES:
         raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(NAMES)}")

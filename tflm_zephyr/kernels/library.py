@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel library: a set of kernels compiled for one core, and what they ask of the arena."""
+"""A kernel library: a set of kernels compiled for one core, and their requests for arena memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.spec import Kernel
 from tflm_zephyr.model import Model, Operator, Subgraph
 
-# What `persistent` allows for an operator whose kernel is not known. The largest of TFLM's own fixed structs
+# The allowance of `persistent` for an operator whose kernel is not known. The largest of TFLM's own fixed structs
 # is 912 bytes (the LSTM of CMSIS-NN); arrays that grow with tensors are not covered.
 UNKNOWN_PERSISTENT_BYTES = 1024
 
@@ -25,11 +25,11 @@ class KernelLibrary:
     kernels: Mapping[str, Kernel]
 
     def knows(self, key: str) -> bool:
-        """Whether what the operator's kernel asks for is known. It is not for a kernel that a user brings."""
+        """Whether the requests of the operator's kernel are known. A user's own kernel is not known."""
         return key in self.kernels
 
     def without(self, names: Iterable[str]) -> KernelLibrary:
-        """The library, not knowing the operators `names`, whose kernels a user brings."""
+        """The library without the operators `names`, whose kernels the user brings."""
         left = {key: kernel for key, kernel in self.kernels.items() if key not in frozenset(names)}
         return replace(self, kernels=left)
 
@@ -47,7 +47,7 @@ class KernelLibrary:
     def persistent(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
         """Bytes of each AllocatePersistentBuffer() of the operator on a 32-bit device.
 
-        Init's come before Prepare's. Each takes its size rounded up to 16 from the tail.
+        Init's calls come before Prepare's. Each takes its size, rounded up to 16, from the tail.
         (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not known. ModelError as for `scratch`.
         """
         kernel = self.kernels.get(operator.key)

@@ -114,7 +114,7 @@ class Node:
 
     @property
     def types(self) -> str:
-        """The types of its inputs that are no constants and of its outputs, for a message."""
+        """The types of its non-constant inputs and of its outputs, for a message."""
         taken = [i for i in self.operator.inputs if i >= 0 and not self.subgraph.tensors[i].is_constant]
         given = [i for i in self.operator.outputs if i >= 0]
         sides = [
@@ -123,7 +123,7 @@ class Node:
         return " to ".join(dict.fromkeys(filter(None, sides)))
 
     def fail(self, what: str, hint: str = "TFLM refuses such an operator; convert the model again") -> ModelError:
-        """The error that this operator `what`, with the user's remedy `hint`."""
+        """A ModelError whose text is the operator's label followed by `what`; `hint` is the remedy."""
         return ModelError(
             f"operator {self.operator.index} ({self.operator.key}) of subgraph {self.subgraph.index} {what}",
             where=self.model.where,
@@ -132,7 +132,7 @@ class Node:
 
 
 def quotient(numerator: int, denominator: int) -> int:
-    """C's integer division; 0 where it has none."""
+    """C's integer division; 0 for a division by zero."""
     if denominator <= 0:
         return 0
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)

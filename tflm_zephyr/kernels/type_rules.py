@@ -107,7 +107,7 @@ def _misfit(rule: TypeRule, found: list[tuple[str, Tensor]]) -> Tensor | None:
 
 
 def _described(rule: TypeRule) -> str:
-    """What the rule takes, for a message: "input 0 float32, output 0 the same; or ..."."""
+    """The types that the rule accepts, for a message: "input 0 float32, output 0 the same; or ..."."""
     return "; or ".join(
         ", ".join(
             f"{_slot_name(slot)} {_type_name(types)}"

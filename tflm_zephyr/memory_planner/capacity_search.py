@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A depth-first search for a packing within a capacity, which decides where there is least to choose.
+"""A depth-first search for a packing within a capacity, which decides first where there are fewest possibilities.
 
-Complete, and from the bottom up as google/minimalloc's: a packing in which no buffer could be moved down exists
-if there is any, and in it each buffer lies on the ground or on another one. But it need not go on at the lowest
-place of all. A section's floor is the lowest offset that any of its unplaced buffers can still have; a valley is
-a run of sections with one floor, and higher ones on both sides. No buffer that could start on a valley's floor
-reaches out of it, so in each of its sections either one of those starts there, or none does: then each of them
-lies on some other unplaced buffer, hence starts higher. The section with the fewest possibilities is decided
-first. A single one is no choice at all, and what follows from it leaves fewer for the others.
+It is complete and works from the bottom up, like google/minimalloc: if a packing exists, one exists in which no buffer
+can be moved down, and in it each buffer lies on the ground or on another buffer. The search need not continue at the
+lowest offset, though. A section's floor is the lowest offset that any of its unplaced buffers can still have; a valley
+is a run of sections with one floor, with higher floors on both sides. No buffer that could start on a valley's floor
+reaches out of the valley. So in each of its sections either one of these buffers starts there, or none does; then each
+of them lies on another unplaced buffer, and hence starts higher. The section with the fewest possibilities is decided
+first. A single possibility is no decision, and its consequences leave fewer possibilities for the others.
 
 A section's need, the height of its unplaced buffers stacked by their lowest offsets, must stay within the
 capacity. Spans of time that no unplaced buffer joins are searched one after the other; where one has no packing,
-the search goes back to the decision that cut it off, past all of those in the others. What was searched in vain
-is remembered. Where an input may start at the very place of its output, the one lies on the other at the same height:
-such an output can start on the floor together with a buffer of the section, though it is not alive there itself.
-After some decisions the search starts over with another order of trying, since no decision makes
-good an early one that was wrong.
+the search goes back to the decision that separated it, past all decisions in the others. States without a packing are
+remembered. Where an input may start at the offset of its output, one lies on the other at the same height: such an
+output can start on the floor together with a buffer of the section, though it is not alive there itself. After some
+decisions the search starts over with another order, since no later decision can repair a wrong early one.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search; none of them changes what can be found, only how soon.
+    """Settings of a search; they change the time until a packing is found, but not whether one can be found.
 
     `order`: a rank for each buffer, of which the highest is tried first. `caution`: how much a section is preferred
     for having little slack, next to few possibilities. `reach`: how far from the last section the next one may be, in

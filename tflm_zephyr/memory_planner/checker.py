@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The independent checker: a sweep over time, in no way built like the planners, run on every plan."""
+"""The independent checker: a sweep over time that shares no code with the planners and runs on every plan."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def check_plan(plan: Plan, *, arena_bytes: int | None = None, why_unsafe: WhyUns
 
     Checked: one offset a buffer, none negative, each a multiple of the alignment, fixed offsets kept, no two
     buffers alive at one step sharing a byte, and, when `arena_bytes` is given, none ending past the arena. Two may
-    share bytes where they meet at one step only, the last of one and the first of the other, and `why_unsafe`, which
-    is asked then, has nothing against it. The problem's own overlaps are not looked at.
+    share bytes where they meet at one step only, the last of one and the first of the other, and `why_unsafe` returns
+    None for them. The problem's own in-place pairs are not used.
     """
     problem, where = plan.problem, plan.problem.name or f"{plan.method} plan"
     if len(plan.offsets) != len(problem.buffers):

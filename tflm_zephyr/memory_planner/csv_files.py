@@ -3,7 +3,7 @@
 
 Format: https://github.com/google/minimalloc, README and src/converter.cc: a header line with the columns
 id, lower, upper (half-open), size in any order; `offset` and further columns are optional. An `alignment` other than
-1 and `gaps` in a buffer's life are refused, as they would change the problem; other columns are of no account.
+1 and `gaps` in a buffer's life are refused, as they would change the problem; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def load_problem(path: Path) -> Problem:
 def read_problem(text: str, *, alignment: int = 1, name: str = "problem") -> Problem:
     """The problem in a minimalloc CSV; sizes in bytes, lifespans half-open. `name` is shown in errors.
 
-    The column `offset` of a solution is left out of account: `read_plan` reads it.
+    The column `offset` of a solution is ignored: `read_plan` reads it.
     Raises PlanError naming the line for a missing column, a bad number, or an id that is there twice.
     """
     return _read(text, alignment, name)[0]

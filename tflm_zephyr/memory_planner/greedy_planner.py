@@ -43,7 +43,7 @@ def first_fit(problem: Problem, order: Iterable[int], method: str) -> Plan:
 
 
 class FirstFit:
-    """Which bytes are taken when: a segment tree over the steps at which a lifespan starts.
+    """The occupied bytes at each time: a segment tree over the steps at which a lifespan starts.
 
     A node's `whole` is the union of buffers alive over all of its span (and not over its parent's), `part`
     that of all buffers alive somewhere in it. Touching intervals merge; empty ones stay, because TFLM's walk

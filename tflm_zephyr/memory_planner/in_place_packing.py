@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packing with overlaps: what can be in place as one buffer, and first fit where outputs may lie over inputs."""
+"""Packing with in-place pairs: pairs merged into one buffer, and first fit with outputs that may overlap inputs."""
 
 from __future__ import annotations
 

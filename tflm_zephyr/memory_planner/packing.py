@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packing planner: never worse than TFLM's greedy rule, the same plan for the same problem.
 
-First TFLM's rule, then first fit in other orders; where that does not reach the lower bound, searches for a
-packing within a given size, short ones first. No clock decides: all ends when its budget of work is spent.
+It tries TFLM's rule, then first fit in other orders; where these do not reach the lower bound, it searches for a
+packing within a given size, with short searches first. The budget is counted in work, not in time.
 
-Where outputs may overlap inputs this is done twice: first with all that can be in place as one buffer, which leaves
-the least to decide, then with every buffer for itself.
+Where outputs may overlap inputs this is done twice: first with every in-place pair merged into one buffer, which leaves
+the fewest decisions, then with separate buffers.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 
 
 def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, known: Plan | None = None) -> Plan:
-    """The smallest plan found; its `proven_bytes` say what no plan can go below, as far as that is proven.
+    """The smallest plan found; its `proven_bytes` is a proven lower bound of any plan's size.
 
-    The search ends at that bound, or when `work` is spent; with `capacity` bytes given also where these are reached, or
-    proven to be too few. `known` is what `greedy` makes of the problem, where that has been computed already.
+    The search ends at that bound, or when `work` is spent; with `capacity` also when a plan fits it, or when it is
+    proven to be too small. `known` is the result of `greedy` for the problem, if it has been computed already.
     """
     bound = lower_bound(problem)
     best = replace(known or greedy(problem), problem=problem, proven_bytes=bound)
@@ -112,8 +112,8 @@ def _orders(problem: Problem) -> Iterator[list[int]]:
 
 
 def _is_searched(problem: Problem, overlap: InPlacePair) -> bool:
-    """Whether the search knows all that the overlap allows: neither equal offsets below the lead, nor an output that
-    starts above its input."""
+    """Whether the search covers the overlap: it has neither equal offsets below the lead, nor an output that starts
+    above its input."""
     lead = problem.leads.get((overlap.input, overlap.output))
     above = overlap.distance is not None and overlap.distance <= -problem.alignment
     return not above and (lead == 0 or not overlap.in_place)

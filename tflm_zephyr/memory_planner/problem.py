@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packing problem and its answer: buffers with lifespans, which of them may overlap, and an offset for each."""
+"""The packing problem and its plan: buffers with lifespans, in-place pairs among them, and an offset for each."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """An offset in bytes for each of the problem's buffers; `method` says what found it.
+    """An offset in bytes for each of the problem's buffers; `method` names the planner's method that found it.
 
     `proven_bytes`: no plan of the problem is smaller, as far as the planner has proven it.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hard part of a packing problem: without buffers that find a place in any case, and in pieces.
+"""The hard part of a packing problem: without buffers that fit in any case, and divided into independent groups.
 
-A buffer of size s cannot start at the s - 1 + t offsets that each buffer of size t that it meets takes away from
-it. Where all of them together leave some of the offsets within the capacity, it can be placed after them, wherever
-they are. It is set aside, which leaves fewer to meet for the others, and so on. What stays is mostly around the
-steps at which most is alive, and falls into groups that do not meet.
+Each buffer of size t that is alive together with a buffer of size s excludes s - 1 + t start offsets for it. Where all
+of them together leave some offsets within the capacity, the buffer can be placed after them, wherever they are. It is
+set aside, which leaves fewer conflicts for the others, and so on. The remaining buffers are mostly alive at the steps
+with the most bytes alive, and fall into groups that are never alive together.
 """
 
 from __future__ import annotations

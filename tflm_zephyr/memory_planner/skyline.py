@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a packing has come from the bottom up, and what that leaves for the rest; every change can be undone."""
+"""The state of a packing that grows from the bottom up, with bounds for the rest; every change can be undone."""
 
 from __future__ import annotations
 

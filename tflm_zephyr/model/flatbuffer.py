@@ -18,7 +18,7 @@ _TABLE_COST_BYTES = 16
 
 
 class Reader:
-    """The bytes of one file, and how much of them may still be read.
+    """The bytes of one file, and the number of bytes that may still be read.
 
     A FlatBuffer may point to the same bytes many times over, so that a small file could unfold into
     gigabytes. Exporters share little, if anything: reading more than four times the file's size is refused.
@@ -71,21 +71,21 @@ class Table:
 
     @property
     def vtable_pos(self) -> int:
-        """Where the vtable stands."""
+        """The vtable's position."""
         return self._vtable
 
     @property
     def slot_count(self) -> int:
-        """How many slots the vtable has."""
+        """The number of slots in the vtable."""
         return self._vtable_slots
 
     @property
     def end(self) -> int:
-        """Where the table's inline bytes end."""
+        """The end of the table's inline bytes."""
         return self._end
 
     def slot_pos(self, slot: int, width: int = 1) -> int | None:
-        """Where the value (`width` bytes) of a slot stands; None when it is absent."""
+        """The position of a slot's value (`width` bytes); None when it is absent."""
         if slot >= self._vtable_slots:
             return None
         offset = struct.unpack_from("<H", self.reader.data, self._vtable + 4 + 2 * slot)[0]
@@ -101,7 +101,7 @@ class Table:
         return self.slot_pos(schema.fields(self.name)[field].slot) is not None
 
     def target(self, field: schema.Field) -> int | None:
-        """Where an offset field points; None when it is absent."""
+        """The target of an offset field; None when it is absent."""
         pos = self.slot_pos(field.slot, 4)
         if pos is None:
             return None
@@ -127,7 +127,7 @@ class Table:
         return None if pos is None else self._text(pos, name)
 
     def span(self, name: str) -> tuple[int, int] | None:
-        """Where a vector's or string's first element stands, and how many it has; None when it is absent."""
+        """The position of a vector's or string's first element, and its length; None when it is absent."""
         field = schema.fields(self.name)[name]
         pos = self.target(field)
         if pos is None:

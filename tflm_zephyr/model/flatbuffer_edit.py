@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing FlatBuffers forward, and cutting bytes out of a .tflite while all else stays where it points to."""
+"""Writing FlatBuffers forward, and cutting bytes out of a .tflite so that all other offsets stay valid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Writer:
         return pos
 
     def table(self, values: Mapping[int, int]) -> dict[int, int]:
-        """A table of 32-bit values or offsets by slot. Gives the places of its slots, and its own as -1."""
+        """Write a table of 32-bit values or offsets by slot. Returns the positions of its slots, and its own as -1."""
         slots = max(values, default=-1) + 1
         placed = {slot: 4 + 4 * order for order, slot in enumerate(sorted(values))}
         vtable = self.put("HH", 4 + 2 * slots, 4 + 4 * len(values))
@@ -68,10 +68,9 @@ class Writer:
 def cut(reader: Reader, unwanted: Sequence[tuple[int, int]], orphans: Collection[int]) -> bytes:
     """The file without the (start, end) ranges of `unwanted`.
 
-    `orphans` are positions of Buffer tables whose data is not wanted any more; their offsets may then point
-    anywhere. Whole multiples of 16 bytes go, so that all that stays keeps its alignment. Where the file holds
-    something that the schema does not know, that is broken, or that overlaps another thing, nothing goes: the
-    result is only larger.
+    `orphans` are positions of Buffer tables whose data is no longer used; their offsets may then point anywhere.
+    Multiples of 16 bytes are cut, so that the rest keeps its alignment. Nothing is cut from a file with parts that the
+    schema does not know, that are broken, or that overlap: the result is only larger.
     """
     survey = _Survey(orphans)
     try:

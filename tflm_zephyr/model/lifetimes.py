@@ -15,7 +15,7 @@ from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model.types import Model, Operator, Subgraph
 
 Scratch = Callable[[Model, Subgraph, Operator], Sequence[int]]
-"""Bytes of each scratch buffer that a kernel library asks for, in call order."""
+"""Bytes of each scratch buffer that a kernel library requests, in call order."""
 
 NEVER = -1
 """TFLM's kUninitializedLifetime: never created or never used."""
@@ -45,7 +45,7 @@ class PlannedTensor:
 
 @dataclass(frozen=True)
 class PlannedScratch:
-    """A kernel's scratch buffer; `size_bytes` as asked for."""
+    """A kernel's scratch buffer; `size_bytes` as requested."""
 
     subgraph: int
     operator: int
@@ -81,7 +81,7 @@ class Graph:
 
     @property
     def resource_variables(self) -> int:
-        """How many resource variables the model's VAR_HANDLE operators name, each once."""
+        """The number of distinct resource variables that the model's VAR_HANDLE operators name."""
         names = {
             (operator.options.get("container"), operator.options.get("shared_name"))
             for subgraph in self.model.subgraphs
@@ -92,7 +92,7 @@ class Graph:
 
 
 def no_scratch(model: Model, subgraph: Subgraph, operator: Operator) -> Sequence[int]:
-    """The kernel library that asks for nothing."""
+    """The scratch function of a kernel library without scratch buffers."""
     return ()
 
 
@@ -213,7 +213,7 @@ class _Walk:
                 raise self._fail(
                     f"{asking.label} needs scratch memory but nothing calls its subgraph {subgraph}; "
                     "TFLM would write through a stray pointer",
-                    "Convert the model with this signature alone",
+                    "Convert the model with only this signature",
                 )
             for number, size in enumerate(sizes):
                 if not 0 <= size < 2**31:

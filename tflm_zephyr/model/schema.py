@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the TensorFlow Lite schema (version 3c) as data: which field stands in which slot.
+"""The tables of the TensorFlow Lite schema (version 3c) as data: each field with its slot.
 
 data/schema.json is derived from the `tflite` package by scripts/schema_json.py. Importing that package takes 0.3 to
 0.8 s, as it loads all its modules and numpy, and reading a model takes a few milliseconds: so it is imported only to

@@ -18,7 +18,7 @@ OFFLINE_PLAN = "OfflineMemoryAllocation"
 
 
 def shown(name: str) -> str:
-    """A name out of a model for a message: on one line, printable, at most 80 characters."""
+    """A model's name for a message: on one line, printable, at most 80 characters."""
     if len(name) <= 80 and name.isprintable():
         return name
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name[:100])
@@ -142,7 +142,7 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """How many elements; 1 for a scalar."""
+        """The number of elements; 1 for a scalar."""
         return math.prod(self.shape)
 
     @cached_property

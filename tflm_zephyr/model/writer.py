@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing models: an offline memory plan in or out, every buffer aligned to 16 bytes.
+"""Writing models: an offline memory plan added or removed, every buffer aligned to 16 bytes.
 
 The old file stays as it is. A new root table, list of buffers and list of metadata are put before it, because
 FlatBuffers offsets point forward only, and data that moves is put behind it and cut from its old place.
@@ -47,7 +47,7 @@ def without_offline_plan(model: Model) -> bytes:
 
 
 def planned(model: Model, offsets: Sequence[int] | None) -> bytes:
-    """The model as TFLM is to plan it: with `offsets` as its offline plan, without any for None; aligned."""
+    """The aligned model with `offsets` as its offline plan, or without a plan for None."""
     return without_offline_plan(model) if offsets is None else with_offline_plan(model, offsets)
 
 
@@ -118,7 +118,7 @@ def normalised_for_litert(data: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _place(table: Table) -> tuple[int, int] | None:
-    """Where a Buffer's content begins and ends; None when it has none."""
+    """The start and end of a Buffer's content; None when it has none."""
     offset, size = table.integer("offset"), table.integer("size")
     if offset > 1:
         return (offset, offset + size) if size else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two versions of a tensor's bytes: where and how far they are apart."""
+"""The difference of two versions of a tensor's bytes: its place and its size."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def compare_tensors(tensor: TensorLike, got: bytes, want: bytes) -> Difference |
         raise ValueError(f"{tensor.name}: {len(got)} bytes beside {len(want)}")
     try:
         one, other = (raw_elements(tensor, data) for data in (got, want))
-    except ModelError:  # a type that numpy lacks: its bytes
+    except ModelError:  # a type that numpy lacks is compared as bytes
         tensor = TensorForm(tensor.name, "uint8", (len(got),), None, 0)
         one, other = (raw_elements(tensor, data) for data in (got, want))
     floats = one.dtype.kind == "f"
-    wide = numpy.float64 if floats else object  # of whole numbers no difference is lost
+    wide = numpy.float64 if floats else object  # Python's integers lose no difference
     bits = one.view(f"u{one.itemsize}") != other.view(f"u{one.itemsize}")
     with numpy.errstate(invalid="ignore", over="ignore"):
         apart = numpy.abs(one.astype(wide) - other.astype(wide))

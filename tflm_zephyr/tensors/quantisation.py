@@ -72,7 +72,7 @@ def output_forms(model: Model) -> tuple[TensorForm, ...]:
 
 
 def element_type(tensor: TensorLike) -> numpy.dtype[Any]:
-    """Little endian. Raises ModelError for a type that arrays cannot hold."""
+    """Numpy's dtype of the elements, little endian. Raises ModelError for a type that arrays cannot hold."""
     import numpy
 
     try:

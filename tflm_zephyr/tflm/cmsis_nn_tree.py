@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CMSIS-NN sources that a kernel needs: the functions it names, those that they name, and so on.
+"""The CMSIS-NN sources that a kernel needs: the functions that it names, the functions that these name, and so on.
 
-The names of CMSIS-NN's functions all begin with `arm_`, those of its tables may be any; such a name in a source
-leads to the source that defines it, and inline functions in its headers are followed likewise.
+The names of CMSIS-NN's functions all begin with `arm_`; its tables may have any name. Such a name in a source leads to
+the source that defines it; inline functions in headers are followed in the same way.
 Nothing here depends on the revision of CMSIS-NN.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLM's op resolver: which `Add...()` call each operator of a model needs, and so the N of the resolver.
+"""TFLM's op resolver: the `Add...()` call that each operator of a model needs, and the resolver's N.
 
 The table of calls is read from tensorflow/lite/micro/micro_mutable_op_resolver.h of the TFLM in the user's
 workspace; tables of the known revisions ship for when there is none. The resolver takes each builtin operator
@@ -67,8 +67,8 @@ class OperatorTable:
 class CustomOperator:
     """A kernel that the user brings.
 
-    register: the C++ function, without arguments, that returns its TFLMRegistration*; header: what declares
-    it; sources: what defines it.
+    register: the C++ function, without arguments, that returns its TFLMRegistration*; header: the header that declares
+    the function; sources: the sources that define it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class CustomOperator:
 
 @dataclass(frozen=True)
 class ResolvedOperators:
-    """What a resolver holds, in the order of execution."""
+    """The registrations in an op resolver, in the order in which a model first runs them."""
 
     calls: tuple[ResolverCall | CustomOperator, ...]
 
@@ -134,7 +134,7 @@ def _call(text: str, match: re.Match[str]) -> ResolverCall | None:
 
 
 def _balanced(text: str, start: int) -> tuple[str, int]:
-    """What stands between the bracket at `start` and its partner, and the index behind it."""
+    """The text between the bracket at `start` and its partner, and the index behind the partner."""
     depth = 0
     for match in re.compile(r'"(?:\\.|[^"\\\n])*"|[()\[\]{}]').finditer(text, start):
         if match[0] in _OPENING:

@@ -24,8 +24,8 @@ ZEPHYR_4_4_REVISION = "fcc760af130f3a595b5802cdebcc77461e54f382"
 class Pins:
     """The commits of one known revision.
 
-    tflm: of tflite-micro. cmsis_nn: of the CMSIS-NN that its tables were made with. zephyr: the release that pins
-    `tflm`. tried_zephyrs: series of Zephyr whose apps were built and run with it.
+    tflm: commit of tflite-micro. cmsis_nn: commit of the CMSIS-NN that its tables were made with. zephyr: the release
+    that pins `tflm`. tried_zephyrs: series of Zephyr whose apps were built and run with it.
     """
 
     tflm: str

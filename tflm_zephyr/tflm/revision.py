@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLM at one revision, as a value: the commits, what the revision has, and where its measured facts are.
+"""TFLM at one revision, as a value: its commits, its tables, and the place of its measured facts.
 
 Facts of kernels (scratch, persistent bytes, in-place distances, types) and struct sizes are keyed by `facts`, a known
 revision: the revision itself or, for a checkout at any other commit, the newest. Tables of sizes (code, boards, stacks)
@@ -28,9 +28,9 @@ LIBRARIES = ("cmsis_nn", "reference")
 class TflmRevision:
     """A TFLM that apps are generated for, and the Zephyr around it.
 
-    revision: the commit of tflite-micro; "" when git cannot tell. cmsis_nn_revision: of the CMSIS-NN that its kernels
-    call, "" when not known. sources: by kernel library, of those that are there. typed: registration functions for
-    single tensor types, see typed_registrations. facts: the known revision whose facts hold or stand in.
+    revision: the commit of tflite-micro; "" when git cannot tell. cmsis_nn_revision: the commit of the CMSIS-NN that
+    its kernels call, "" when not known. sources: source tables of the available kernel libraries. typed: registration
+    functions for single tensor types, see typed_registrations. facts: the known revision whose facts hold or stand in.
     """
 
     revision: str
@@ -90,9 +90,9 @@ def tflm_of(
 ) -> TflmRevision:
     """TFLM in the checkout `tflm_dir` at `revision`; without one the known `revision`, or the pinned one for "".
 
-    libraries: the kernel libraries that are there. library_dir, library_revision: the checkout of CMSIS-NN and its
-    commit. zephyr: the Zephyr around them, None for the one that pins the facts' revision. Raises BuildError for a
-    checkout that lacks TFLM's op resolver or, where its kernels are asked for, CMSIS-NN.
+    libraries: the available kernel libraries. library_dir, library_revision: the checkout of CMSIS-NN and its commit.
+    zephyr: the workspace's Zephyr, None for the one that pins the facts' revision. Raises BuildError for a checkout
+    without TFLM's op resolver or, if its kernels are requested, without CMSIS-NN.
     """
     if tflm_dir is None:
         shipped = KNOWN_REVISIONS[revision or PINNED_REVISION]()

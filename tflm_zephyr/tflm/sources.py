@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TFLM sources that an app compiles: the interpreter's core, the kernels of its operators, and what those call.
+"""The TFLM sources that an app compiles: the interpreter's core, its operators' kernels, and the sources these call.
 
-TFLM keeps a function's definition beside its declaration: what `x.h` or `x_kernel.h` declares stands in its own
-`.cc` or in `x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a kernel needs
-are found by following its includes: every header that is reached adds the sources of its own stem, whose
-includes are followed in turn. Sources too many cost build time and no flash (`--gc-sections`); sources too few
-end in a link error.
+TFLM keeps a function's definition beside its declaration: functions that `x.h` or `x_kernel.h` declares are defined in
+the header's own `.cc` or in `x_common.cc`, or, where neither exists, in its variants `x_*.cc`. So the sources that a
+kernel needs are found by following its includes: every header that is reached adds the sources of its own stem, whose
+includes are followed in turn. Too many sources cost build time but no flash (`--gc-sections`); a missing source ends in
+a link error.
 Nothing here depends on TFLM's revision.
 """
 
@@ -35,7 +35,7 @@ LEFT_OUT = frozenset(
         # The app brings its own: DebugLog over printk, and ticks from Zephyr's cycle counter.
         "tensorflow/lite/micro/debug_log.cc",
         "tensorflow/lite/micro/micro_time.cc",
-        # Arrays on the heap, which TF_LITE_STATIC_MEMORY takes away; micro kernels do without.
+        # Arrays on the heap, which TF_LITE_STATIC_MEMORY removes; micro kernels do not use them.
         "tensorflow/lite/array.cc",
     }
 )
@@ -61,8 +61,8 @@ _REGISTRIES = frozenset(
 class SourceTable:
     """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function.
 
-    `functions` has what a kernel's source calls of an optimised library: paths in that library's checkout, which is at
-    `library_revision`.
+    `functions` has the sources of an optimised library that a kernel's source calls: paths in that library's checkout,
+    which is at `library_revision`.
     """
 
     revision: str
@@ -88,7 +88,7 @@ class SourceTable:
         return tuple(sorted(wanted))
 
     def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
-        """What the TFLM sources `selected` call of the optimised library, sorted."""
+        """The optimised library's functions that the TFLM sources `selected` call, sorted."""
         return tuple(sorted({path for source in selected for path in self.functions.get(source, ())}))
 
 
@@ -110,7 +110,7 @@ class TflmTree:
         return self._includes[path]
 
     def _locate(self, include: str, folder: str) -> str | None:
-        """What `include` names in a file of `folder`: there first, as the preprocessor does."""
+        """The file that `include` names in a file of `folder`: looked up there first, as the preprocessor does."""
         for base in (folder, *INCLUDE_DIRS):
             path = posixpath.normpath(posixpath.join(base, include))
             if not path.startswith("../") and (self._root / path).is_file():
@@ -118,7 +118,7 @@ class TflmTree:
         return None
 
     def closure(self, roots: Sequence[str]) -> tuple[str, ...]:
-        """The sources among `roots` and what their includes lead to, sorted; LEFT_OUT ones left out."""
+        """`roots` and the sources that their includes lead to, sorted, without LEFT_OUT."""
         seen: set[str] = set()
         todo = [path for path in roots if (self._root / path).is_file()]
         while todo:

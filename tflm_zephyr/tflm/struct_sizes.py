@@ -30,7 +30,7 @@ class StructSizes:
     """The layouts of one target. `own_objects` are what MicroAllocator::Create() allocates, in order.
 
     planner_record_bytes: GreedyMemoryPlanner::per_buffer_size(). builtin_data: by operator key the struct that its
-    parse function allocates (core/api/flatbuffer_conversions.cc); an operator that is not there allocates none.
+    parse function allocates (core/api/flatbuffer_conversions.cc); an operator without an entry allocates none.
     """
 
     pointer_bytes: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of Zephyr that an app is generated for, and what the app's own west manifest says of it."""
+"""The version of Zephyr that an app is generated for, and its entries in the app's west manifest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ZephyrVersion:
 
     @property
     def revision(self) -> str:
-        """What a west manifest pins: a release's tag, or the commit of what is between two releases."""
+        """The `revision:` of a west manifest: a release's tag, or the commit of a tree between two releases."""
         return f"v{self.version}" if self.released or not self.commit else self.commit
 
     @property
@@ -38,6 +38,6 @@ class ZephyrVersion:
 
     @property
     def series(self) -> str:
-        """ "4.1": that of "4.1.0" and of its patch releases, not of what comes after."""
+        """The series: "4.1" for "4.1.0" and its patch releases; a version in development is its own series."""
         series, _, patch = self.version.rpartition(".")
         return self.version if patch == str(_IN_DEVELOPMENT) else series

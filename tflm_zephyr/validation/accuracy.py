@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a model does on a data set: accuracy of a classifier, deviation of a regressor."""
+"""A model's quality on a data set: accuracy of a classifier, deviation of a regressor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tflm_zephyr.tensors import Dataset, TensorLike, output_forms, quantise, rea
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A classifier on a data set. `confusion[true][predicted]` counts samples; of equals the first wins."""
+    """A classifier's result. `confusion[true][predicted]` counts samples; of equal values the first class wins."""
 
     count: int
     correct: int
@@ -39,9 +39,9 @@ class Deviation:
 
 
 def score(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> Accuracy:
-    """How right `outputs`, the bytes of `tensor` for each sample (a host's or a device's), are about `dataset.y`.
+    """The accuracy of `outputs`, the bytes of `tensor` for each sample (a host's or a device's), against `dataset.y`.
 
-    Raises ToolError when `y` is missing, holds no classes, or one that the model has no output for.
+    Raises ToolError when `y` is missing, holds no classes, or a class that the model has no output for.
     """
     classes = prod(tensor.shape)
     y = dataset.y
@@ -67,7 +67,7 @@ def score(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> Acc
 
 
 def deviate(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> Deviation:
-    """How far `outputs`, the bytes of `tensor` for each sample, are from the values in `dataset.y`.
+    """The deviation of `outputs`, the bytes of `tensor` for each sample, from the values in `dataset.y`.
 
     Raises ToolError when `y` is missing or not of the output's size.
     """

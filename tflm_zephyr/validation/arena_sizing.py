@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An app's smallest arenas and main stack: measured by one build and run, then proven by two more.
 
-The apps that are built are not the user's but made of the same AppSpec, with a board that QEMU emulates: the board
-itself, or one whose core is the same. The measuring app has a roomy arena for each model and looks for the smallest
-that allocates and runs with equal outputs. The proving app is a plain one: with the sizes found its self-test passes,
-with 16 bytes less for each model none passes, and each reports why.
+These apps are derived from the user's AppSpec, for a board that QEMU emulates: the board itself, or one with the same
+core. The measuring app has a roomy arena for each model and searches for the smallest one that allocates and runs with
+equal outputs. The proving app is a plain one: its self-test passes with the sizes found; with 16 bytes less for each
+model no self-test passes, and each reports an error.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from tflm_zephyr.errors import BoardError, DeviceError
 
 STEP = 16
 ROOM_BYTES = 65536
-"""At least so much above the estimate has the arena in which sizes are tried."""
+"""Least number of bytes by which the measuring app's arena exceeds the estimate."""
 STACK_BYTES = 8192
-"""At least so much is the main stack whose use is measured."""
+"""Least size in bytes of the main stack whose use is measured."""
 
 BuildApp = Callable[[Path, Board], Path]
-"""Builds the app in a folder for a board; the ELF file."""
+"""Builds the app in a folder for a board and returns the ELF file."""
 MakeLink = Callable[[Board, Path], Link]
 OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """A model's size on a board: measured, and proven. `refusal` is the error that it reports with 16 bytes less."""
+    """A model's measured and proven size on a board. `refusal` is the error that it reports with 16 bytes less."""
 
     measured: MeasuredArena
     arena: ArenaMeasurement
@@ -61,7 +61,7 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class MeasuredSizes:
-    """All models of an app on one board; `emulated` is where that was measured."""
+    """The sizes of an app's models on one board; `emulated` is the board of the measurement."""
 
     board: Board
     emulated: Board
@@ -83,7 +83,7 @@ def emulator_for(board: Board, known: Iterable[Board]) -> Board:
 
 
 def room_for(spec: AppSpec, board: Board) -> AppSpec:
-    """`spec` with the arena in which each model's smallest is looked for. Raises BoardError without the memory."""
+    """`spec` with arenas to search for each model's smallest in. Raises BoardError when the memory is too small."""
     rooms = [max(2 * model.arena.bytes, model.arena.bytes + ROOM_BYTES) for model in spec.models]
     rooms = [room - room % STEP for room in rooms]
     limit = None if board.ram_kib is None else board.ram_kib * 1024 * 3 // 4
@@ -92,7 +92,7 @@ def room_for(spec: AppSpec, board: Board) -> AppSpec:
         rooms = [min(room, share - share % STEP) for room in rooms]
         if any(room < model.arena.bytes for room, model in zip(rooms, spec.models, strict=True)):
             raise BoardError("too little RAM to measure these models", where=board.name, hint="Measure them apart")
-    return with_arenas(spec, [ArenaSpec(room, "roomy", "to look for the smallest in") for room in rooms])
+    return with_arenas(spec, [ArenaSpec(room, "roomy", "to search for the smallest in") for room in rooms])
 
 
 def measuring_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
@@ -115,7 +115,7 @@ def proving_app(
 
 @dataclass(frozen=True)
 class _Measurement:
-    """One measurement: the app, the board that it is for, and how its copies are built and run on `emulated`."""
+    """One measurement: the app, its board, and the way to build and run its copies on `emulated`."""
 
     spec: AppSpec
     board: Board
@@ -133,7 +133,7 @@ class _Measurement:
 
     @property
     def folder(self) -> Path:
-        """Where the copies are written."""
+        """The folder for the copies."""
         return self.app / "build" / "size" / self.board.file_stem
 
     def measure(self) -> tuple[MeasuredArena, ...]:
@@ -144,7 +144,7 @@ class _Measurement:
         return measure_arenas(link, self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
 
     def prove(self, found: Sequence[MeasuredArena], stack_bytes: int) -> tuple[SelfTestEnding, ...]:
-        """Each model passes in the arena found; how it ends with STEP bytes less. Raises DeviceError when one fails."""
+        """How each model ends with STEP bytes less. Raises DeviceError when one fails in the arena found."""
         timeout_s, on_line = self.timeout_s, self.on_line
         link = self._proving_link(found, 0, stack_bytes)
         proof = gather_results(link, models=len(self.idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
@@ -177,8 +177,8 @@ def measure_app(
 ) -> MeasuredSizes:
     """Measure and prove `spec` for `board` on `emulated`. Everything is written below `app`/build/size.
 
-    keep_stack: the main stack is the user's; it is measured all the same. compiler: what `build` compiles with. Raises
-    BuildError; DeviceError when a model does not run, or a proof fails.
+    keep_stack: the user gave the main stack's size; its use is still measured. compiler: the compiler of `build`.
+    Raises BuildError; DeviceError when a model does not run, or a proof fails.
     """
     work = _Measurement(spec, board, emulated, app, build, link, timeout_s, on_line)
     found = work.measure()
@@ -211,5 +211,5 @@ def _refusal(item: MeasuredArena, endings: Sequence[SelfTestEnding], board: Boar
     ended = next(ended for ended in endings if ended.model == item.model)
     if ended.code is None:
         what = f"{item.model} also runs in {item.arena_bytes - STEP} bytes, 16 less than the smallest that was found"
-        raise DeviceError(what, where=board.name, hint="Does a kernel ask for memory by what there is?")
+        raise DeviceError(what, where=board.name, hint="Does a kernel request all memory that is left?")
     return ended.sentence

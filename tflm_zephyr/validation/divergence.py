@@ -2,8 +2,8 @@
 """The first operator whose outputs on a device differ from the reference, with its inputs.
 
 The device captures each operator's outputs as it ends, under the plan and the kernels that it ships with; the
-reference keeps every tensor in memory of its own. So what differs first names the operator, or the plan that let
-another one write over its inputs.
+reference keeps every tensor in memory of its own. So the first difference points to the operator, or to a plan that
+let another operator write over its inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OperatorInput:
 
 @dataclass(frozen=True)
 class OverwrittenInput:
-    """The plan puts `output`, which `writer` writes, over `input`, which is read after that or meanwhile."""
+    """The plan puts `output`, which `writer` writes, over `input`, which is read meanwhile or later."""
 
     input: Tensor
     output: Tensor
@@ -40,8 +40,8 @@ class OverwrittenInput:
 class DifferingOperator:
     """`operator`'s output `tensor` is the first that differs; `inputs` are its inputs in the reference.
 
-    On the device its inputs were the same as each was made. `overwritten`: what the app's plan lets be written over
-    them from then on, by the operator itself as well, which is sound where its kernel reads ahead of what it writes.
+    On the device, its inputs were right when they were written. `overwritten`: outputs that the app's plan puts over
+    them afterwards. The operator's own output may be one of these; that is safe if its kernel reads before it writes.
     """
 
     operator: Operator
@@ -55,9 +55,10 @@ class DifferingOperator:
 
 @dataclass(frozen=True)
 class DivergenceSearch:
-    """`differing` None: no output differs of the `compared` operators of the main subgraph, which has `operators`.
+    """The result of a search. `differing`: None if no output of the compared operators differs.
 
-    `elsewhere` are operators of other subgraphs, which are not compared.
+    `compared` is the number of compared operators, `operators` the number in the main subgraph, `elsewhere` that of
+    operators in other subgraphs, which are not compared.
     """
 
     differing: DifferingOperator | None
@@ -67,7 +68,7 @@ class DivergenceSearch:
 
 
 def capture_last(session: Session, samples: Sequence[Sample]) -> Captured:
-    """The last of `samples` captured, after those before it that it goes on from."""
+    """The last of `samples`, captured after a run of the earlier samples that its state depends on."""
     session.reset()
     for sample in samples[:-1]:
         session.invoke(sample.inputs)
@@ -132,12 +133,12 @@ def _operator_input(model: Model, index: int, reference: dict[int, bytes]) -> Op
 
 
 def overwritten(planned: Model, operator: Operator) -> tuple[OverwrittenInput, ...]:
-    """The inputs of `operator` over which the file's plan puts what is written after them, up to its own outputs."""
+    """The inputs of `operator` that the file's plan overlaps with later outputs, up to the operator's own."""
     offsets, main = planned.offline_plan, planned.main
     if offsets is None:
         return ()
     found = []
-    # The app's order of operators may be another one.
+    # The app may run the operators in another order.
     last = next(op.index for op in main.operators if op.outputs == operator.outputs)
     for index in dict.fromkeys(operator.inputs):
         read = main.tensors[index]

@@ -10,5 +10,5 @@ from tflm_zephyr.validation.inputs.sample import Sample
 
 
 def invoke_all(session: Session, samples: Sequence[Sample]) -> Iterator[Invocation]:
-    """Each sample's run, as it is done; a fresh sample starts from the model's initial state."""
+    """Yields each sample's invocation; a fresh sample starts from the model's initial state."""
     return session.invoke_many([sample.inputs for sample in samples], [sample.fresh for sample in samples])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's outputs as real values, and the labels that they stand for."""
+"""A model's outputs as real values, and the labels of its classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LabelScore:
 
 
 def load_labels(path: Path) -> tuple[str, ...]:
-    """The labels in a text file, one a line, empty lines at its end aside. Raises ToolError."""
+    """The labels in a text file, one a line; empty lines at the end are ignored. Raises ToolError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -55,14 +55,14 @@ def check_labels(labels: Sequence[str], outputs: Sequence[TensorLike], where: st
 
 
 def ranked_classes(sample: SampleOutputs, output: TensorLike, labels: Sequence[str]) -> tuple[LabelScore, ...]:
-    """The classes, the largest value of the first output first; of equals the first one, as argmax has it."""
+    """The classes by falling value of the first output; equal values keep their order, as with argmax."""
     values = real_values(output, sample.outputs[0])
     order = sorted(range(len(values)), key=lambda k: (-values[k], k))
     return tuple(LabelScore(k, labels[k], float(values[k])) for k in order)
 
 
 def shown_values(output: TensorLike, data: bytes, *, raw: bool = False) -> list[float] | list[int]:
-    """An output's values, dequantised unless `raw`; whole numbers stay such."""
+    """An output's values, dequantised unless `raw`; integers stay integers."""
     values = raw_elements(output, data) if raw or not output.scale else real_values(output, data)
     found: list[float] | list[int] = values.tolist()
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each operator's ticks over several runs, beside an older profile, and as a trace that Perfetto opens."""
+"""Each operator's ticks over several runs, compared with an older profile, and as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Count = Annotated[int, Limits(1, _MOST)]
 
 @dataclass(frozen=True)
 class Cost:
-    """The least, the median and the most of all runs, in the profile's unit, of one operator or of all together."""
+    """Minimum, median and maximum over all runs, in the profile's unit, of one operator or of all together."""
 
     name: str
     least: _Ticks
@@ -34,9 +34,9 @@ class Cost:
 class MeasuredProfile:
     """A profile.
 
-    `unit` is "instructions" where ticks repeat exactly (QEMU with icount), which are no time, else "ticks" of `hz` a
-    second; `resolution` is the smallest step of the clock in that unit. `operators` are all of the model; `total`
-    counts those of the main subgraph, which contain the others.
+    `unit` is "instructions" where ticks repeat exactly and measure no time (QEMU with icount), else "ticks" of `hz` per
+    second; `resolution` is the smallest step of the clock in that unit. `operators` are all of the model; `total` sums
+    those of the main subgraph, whose ticks include the others'.
     """
 
     model: str
@@ -53,7 +53,7 @@ class MeasuredProfile:
 
 @dataclass(frozen=True)
 class CostChange:
-    """An operator beside the same one in the baseline, by medians. `number` None: all operators together."""
+    """An operator's median compared with the baseline's. `number` None: all operators together."""
 
     number: int | None
     name: str
@@ -63,7 +63,7 @@ class CostChange:
 
     @property
     def ratio(self) -> float:
-        """How much more it takes: 0.02 is 2 % more."""
+        """The relative change: 0.02 is 2 % more."""
         return self.after / self.before - 1 if self.before else float(self.after > 0)
 
 
@@ -74,7 +74,7 @@ def no_ticks(hello: Hello) -> DeviceError:
 
 
 def unit_of(hello: Hello) -> tuple[str, int]:
-    """The unit's name, and how many of it a tick is. Raises DeviceError where nothing counts."""
+    """The unit's name, and the number of units per tick. Raises DeviceError where no ticks are counted."""
     if hello.hz <= 0:
         raise no_ticks(hello)
     if hello.deterministic and hello.instructions_per_tick is not None:
@@ -83,7 +83,7 @@ def unit_of(hello: Hello) -> tuple[str, int]:
 
 
 def measured(hello: Hello, profile: Profile) -> MeasuredProfile:
-    """`profile` in its unit. Raises DeviceError where nothing counts, or for a profile of other operators."""
+    """`profile` in its unit. Raises DeviceError where no ticks are counted, or for a profile of other operators."""
     unit, factor = unit_of(hello)
     names = profile.names
     if not profile.ticks or any(len(run) != len(names) for run in profile.ticks) or len(names) != len(hello.operators):
@@ -109,12 +109,12 @@ def _cost(name: str, values: Sequence[int]) -> Cost:
 
 
 def as_json(found: MeasuredProfile) -> dict[str, Any]:
-    """The values that `load` reads back."""
+    """The profile as JSON values, which `load_profile` reads."""
     return {"version": _VERSION, **asdict(found)}
 
 
 def load_profile(path: Path) -> MeasuredProfile:
-    """A profile that was written as JSON. Raises ToolError naming the file."""
+    """The profile in a JSON file. Raises ToolError, which names the file."""
     try:
         raw = load_json(path)
         if not isinstance(raw, dict) or raw.get("version") != _VERSION:
@@ -130,10 +130,10 @@ def load_profile(path: Path) -> MeasuredProfile:
 def compare_profiles(
     found: MeasuredProfile, baseline: MeasuredProfile, where: str, max_regression: float
 ) -> tuple[CostChange, ...]:
-    """Each operator and all together beside the baseline.
+    """The change of each operator, and of all together, from the baseline.
 
-    One is slower when its median grew by more than the share `max_regression` and by more than a step of the clock,
-    as where in a tick a run begins is chance. Raises ToolError when the two are not of the same kind.
+    An operator is slower when its median grew by more than the share `max_regression` and by more than one step of the
+    clock, as a run begins anywhere within a tick. Raises ToolError when the two profiles are not of the same kind.
     """
     for what in ("board", "unit", "hz"):
         one, other = getattr(found, what), getattr(baseline, what)
@@ -166,7 +166,7 @@ def trace(hello: Hello, profile: Profile) -> bytes:
     """All runs one after the other as Chrome's trace JSON ("Trace Event Format", complete events).
 
     Times are those of the clock; where ticks count instructions, a nanosecond stands for an instruction, and the
-    process's name says so. Operators of other subgraphs are inside those that call them and not shown.
+    process's name says so. Operators of other subgraphs are part of the operators that call them and are not shown.
     """
     unit, factor = unit_of(hello)
     per_tick_us = factor / 1000 if unit == "instructions" else 1e6 / profile.hz

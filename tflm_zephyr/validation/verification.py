@@ -2,8 +2,8 @@
 """A device against the reference, byte for byte.
 
 TFLM on this host is the reference: a device runs TFLM, and its reference kernels are what CMSIS-NN reproduces bit by
-bit. LiteRT's reference kernels are compared as well, for they round int8 FULLY_CONNECTED otherwise now and then; where
-TFLM's package is missing or refuses the model, they are the reference.
+bit. LiteRT's reference kernels are compared as well, because they sometimes round int8 FULLY_CONNECTED differently.
+Where TFLM's package is missing or refuses the model, they are the reference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tflm_zephyr.validation.invocation import invoke_all
 class Expected:
     """Each sample's outputs on this host by `engine`; `other` are LiteRT's where both ran.
 
-    `notes`: the engines that did not run, and why.
+    `notes`: the engines that did not run, with the reason.
     """
 
     engine: str
@@ -44,9 +44,9 @@ class Expected:
 class Failure:
     """The first sample that differs: `output` is the first of its outputs that does.
 
-    `search` names the operator whose captured outputs differ, and counts those compared; None where the capture
-    failed, for the reason in `note`. `captured_differs`: the model's outputs differed in the captured run too. Where
-    all operators' outputs were right, they were overwritten later; where it is False, they were right this time.
+    `search` names the operator whose captured outputs differ, and counts the compared ones; None where the capture
+    failed, for the reason in `note`. `captured_differs`: the model's outputs differed in the captured run too. If they
+    did and all operators' outputs were right, the outputs were overwritten later; if not, the captured run was right.
     """
 
     sample: Sample
@@ -64,9 +64,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Verification:
-    """`equal` samples of `count` are the same byte for byte, `close` more within the tolerance of floats.
+    """The result: of `count` samples, `equal` are equal byte for byte, `close` more are within the float tolerance.
 
-    `litert_equal`: how many of LiteRT's are the reference's too; None when it did not run beside TFLM.
+    `litert_equal`: the number of samples on which LiteRT equals the reference; None when it did not run besides TFLM.
     """
 
     count: int
@@ -90,9 +90,8 @@ def random_samples(model: Model, count: int, seed: int) -> list[Sample]:
 def expect(model: Model, samples: Sequence[Sample]) -> Expected:
     """The outputs of `samples` on this host.
 
-    An engine that refuses the model is passed over. A reference that crashes or takes too long is not, as the bytes
-    would then be those of another engine from case to case: DeviceError. ModelError when no engine runs the model,
-    with both reasons.
+    An engine that refuses the model is skipped. An engine that crashes or takes too long raises DeviceError, as the
+    reference must not change from case to case. ModelError, with both reasons, when no engine runs the model.
     """
     inputs, fresh = [sample.inputs for sample in samples], [sample.fresh for sample in samples]
     done: dict[str, HostRun] = {}
@@ -129,7 +128,7 @@ def verify(
     planned: Model | None = None,
     on_sample: Callable[[], object] | None = None,
 ) -> Verification:
-    """Run all `samples` on the device; where one differs, capture the first such and find the operator.
+    """Run all `samples` on the device; capture the first one that differs and find the operator.
 
     `planned` is the model as the app carries it. `on_sample` is called after each. Raises DeviceError, ModelError.
     """
@@ -169,7 +168,7 @@ def _failure(
         captured = divergence.capture_last(session, run)
         found = divergence.find_difference(captured, model, run, expected.engine, planned)
     except ToolError as error:
-        return Failure(samples[number], output, difference, None, False, f"which operator is not known: {error}")
+        return Failure(samples[number], output, difference, None, False, f"the operator is not known: {error}")
     pairs = zip(output_forms(model), zip(captured.outputs, expected.runs[number], strict=True), strict=True)
     apart = any(d is not None and not d.close for d in (compare_tensors(form, *pair) for form, pair in pairs))
     return Failure(samples[number], output, difference, found, apart)

@@ -104,7 +104,7 @@ def test_preserved_intermediates_all_have_their_own_memory() -> None:
 
 
 def test_preserving_cannot_be_left_to_tflm() -> None:
-    with pytest.raises(PlanError, match=r"m\.tflite|model: TFLM's own placing leaves no way"):
+    with pytest.raises(PlanError, match=r"m\.tflite|model: TFLM's own planner cannot meet"):
         plan_head(parse_model(chain(5, 64)), library(), preserve_inputs=True, offline="never")
 
 

@@ -117,7 +117,7 @@ def test_the_checker_says_why(build: Callable[[SubgraphBuilder], None], source: 
 
 def test_the_checker_wants_kernels_and_tensors() -> None:
     model = model_of(plain)
-    assert InPlaceCheck(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "overlap is off, or allowed for other kernels alone"
+    assert InPlaceCheck(model, [], [(0, 0), (0, 1)])(0, 1, 0) == "overlap is off, or allowed for other kernels only"
     keys = [(0, 0), (0, 1), None]
     safe = InPlaceCheck(model, [KERNELS], keys)
     assert safe(0, 1, 0) is None

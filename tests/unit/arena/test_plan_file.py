@@ -117,9 +117,9 @@ def test_an_app_takes_it(tool: Tool, model_file: Path, plan_of: Any, tmp_path: P
     assert parse_model(data).offline_plan == (128, 0, 64, 0)
     assert tool("generate", "-o", "app", "--check").code == 0
     said = tool("generate", model_file, "-o", "two", "--plan-file", mine, "--plan", "online", "-b", "mps2/an385")
-    assert "plan: online leaves to TFLM what plan_file places" in said.one_line()
+    assert "plan: online and plan_file exclude each other" in said.one_line()
     said = tool("generate", model_file, "-o", "two", "--plan-file", mine, "--planner", "static", "-b", "mps2/an385")
-    assert "planner: static makes a table of its own" in said.one_line()
+    assert "plan_file is for TFLM's planner" in said.one_line()
     plan_of({"offsets": [128, 0, 32, 0]})
     assert "overlap" in tool("generate", "-o", "app", "--check").one_line()
     plan_of({"offsets": APART})

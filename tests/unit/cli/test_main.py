@@ -263,7 +263,7 @@ BAD: dict[str, tuple[Setting, str]] = {
     "output below a file": (lambda t: ("generate", model_of(t), "-o", t / "net.tflite" / "app"), "net.tflite"),
     "output name too long": (lambda t: ("generate", model_of(t), "-o", t / ("x" * 300)), "File name too long"),
     "arena too small": (lambda t: ("generate", model_of(t), "-o", t / "app", "--arena", 16), "cannot hold the head"),
-    "more runs than data": (rows(2), "holds 2 inputs, 3 runs were asked for"),
+    "more runs than data": (rows(2), "holds 2 inputs, 3 runs were requested"),
     "no data": (rows(0), "data.npz"),
     "missing inputs": (lambda t: ("generate", model_of(t), "-o", t / "app", "--inputs", t / "n.npz"), "n.npz"),
     "inputs no npz": (

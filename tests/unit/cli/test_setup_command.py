@@ -133,7 +133,7 @@ def test_a_failing_west_ends_it(tool: Tool, west: FakeWest, tmp_path: Path) -> N
     west.says("FATAL ERROR: no network\n", 1)
     done = tool("setup", tmp_path / "new", "--yes")
     assert done.code == 1 and len(west.calls) == 1
-    assert done.err == ("tflm-zephyr: error: west init -l manifest: no network. Fix that, then run setup again\n")
+    assert done.err == ("tflm-zephyr: error: west init -l manifest: no network. Fix this, then run setup again\n")
 
 
 def test_a_folder_with_other_files_is_refused(tool: Tool, west: FakeWest, tmp_path: Path) -> None:

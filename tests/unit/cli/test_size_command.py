@@ -52,7 +52,7 @@ def test_another_compiler_is_told(
     assert load_measurements(Path("app")).arenas[0].target.compiler == "GCC 12.2.1, picolibc"
     monkeypatch.setattr("tflm_zephyr.build.compiler_here", lambda: "GCC 14.3.0, picolibc")
     said = tool("generate", "-o", "app").out
-    assert "net: what was measured is stale (compiler or C library): estimated" in said
+    assert "net: the measured size is stale (compiler or C library): estimated" in said
     monkeypatch.setattr("tflm_zephyr.build.compiler_here", lambda: "")
     assert "stale" not in tool("generate", "-o", "app").out
 

@@ -217,7 +217,7 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     assert tool("generate", "-o", "app", "--check").code == 0
     Path("app/arena.json").write_bytes(dump_measurements(Measurements((replace(one, data_sha256="0" * 64),), ())))
     stale = tool("generate", "-o", "app")
-    assert "note: net: what was measured is stale (model or plan): estimated" in stale.out
+    assert "note: net: the measured size is stale (model or plan): estimated" in stale.out
     assert f"kGeneratedArenaSize = {estimate};" in source.read_text()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an app's cmake/tflm.cmake says of a workspace that lacks sources: CMake itself, configuring no Zephyr."""
+"""Messages of an app's cmake/tflm.cmake about a workspace that lacks sources; CMake runs without Zephyr."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(CMAKE is None, reason="needs cmake")
 
 
 def configure(folder: Path, *there: str, defines: Mapping[str, str] | None = None, **changes: object) -> str:
-    """What CMake says, on one line, of an app with CMSIS-NN and `changes` where just the sources `there` are."""
+    """CMake's output on one line, for an app with CMSIS-NN and `changes` where only the sources `there` exist."""
     spec = app(
         **{
             "kernels": ("cmsis_nn",),

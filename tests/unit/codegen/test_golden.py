@@ -55,7 +55,7 @@ def test_given_inputs_are_taken_in_order(model_file: Path, tmp_path: Path) -> No
 def test_more_runs_than_data(model_file: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=np.zeros((2, 64), np.int8))
     config = ModelConfig(model_file, inputs=tmp_path / "data.npz", runs=3)
-    with pytest.raises(AppError, match=r"data\.npz: holds 2 inputs, 3 runs were asked for\. Ask for fewer"):
+    with pytest.raises(AppError, match=r"data\.npz: holds 2 inputs, 3 runs were requested\. Ask for fewer"):
         golden_runs(load_model(model_file), config, tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_kept_runs_are_taken_where_no_reference_is(
 
 @pytest.mark.usefixtures("fixed_reference", "app")
 class TestKept:
-    """What makes kept runs unfit: they are made anew, or dropped where no reference is."""
+    """Kept runs that no longer fit are made anew, or dropped where no reference is installed."""
 
     def found(self, app: Path, model_file: Path, **config: object) -> list[tuple[bytes, ...]]:
         runs = golden_runs(load_model(model_file), ModelConfig(model_file, **config), app)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ class TestKept:
         assert golden_runs(model, config, app, keep=True).engines == {"ai-edge-litert": "0.0.0"}
 
     def test_seeded_inputs_after_given_ones(self, app: Path, model_file: Path, tool: Tool, tmp_path: Path) -> None:
-        """What was generated before is not to be seen in what is generated now."""
+        """A golden file depends on the present options alone, not on those of an earlier run."""
         fresh = kept(app).read_bytes()
         np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
         assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / "data.npz").code == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TFLM allocated, section by section: the app that prints it, and what is read of that."""
+"""The app that prints TFLM's allocations by section, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ def test_zephyrs_library_has_the_sources_itself(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_recorded(tmp_path: Path, changes: dict[str, object]) -> None:
     spec = app_spec(model_spec(**changes))
-    with pytest.raises(AppError, match="net: TFLM's allocator that records plans itself"):
+    with pytest.raises(AppError, match="net: TFLM's recording allocator needs TFLM's planner"):
         recording_app(spec, M3, tmp_path, tmp_path / "x")

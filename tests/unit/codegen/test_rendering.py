@@ -474,7 +474,7 @@ def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: l
 
 
 def test_golden_data_of_the_json_and_the_array_agree() -> None:
-    """What is compiled in is what the model file holds."""
+    """The array in the source has the bytes of the model file."""
     data = chain()
     text = render(app(model(data=data), model_data="array"))["src/models/net_data.cpp"].decode()
     assert bytes(int(item, 16) for item in re.findall(r"0x([0-9a-f]{2}),", text)) == data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps where an app does not fit: every change tried, its bytes, the fewest that are enough together."""
+"""Remedies for an app that does not fit: each change with its bytes, and the fewest that are enough together."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose kernels an image has: by the sources that were linked, by the model's own tensors, and why."""
+"""The library of each kernel in an image, by the linked sources and by the model's tensors, and the reason."""
 
 from __future__ import annotations
 

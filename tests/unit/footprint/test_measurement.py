@@ -101,7 +101,7 @@ def test_data_counts_in_flash_and_ram(small: Small) -> None:
 
 
 def test_parts_have_the_sizes_of_their_objects(small: Small) -> None:
-    """What `size` says of each object file is what the part gets, where the linker leaves nothing out."""
+    """A part has the bytes that `size` gives for its object file, where the linker drops nothing."""
     found = load_footprint(small.elf)
     assert sizes_of(found, attribution.MODEL, "FLASH") == {"models::tiny::kModel": MODEL_BYTES}
     assert sizes_of(found, attribution.GOLDEN, "FLASH") == {"tiny": GOLDEN_BYTES}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TFLM's kernels refuse is told with names and a cure, and nothing else is."""
+"""A model that TFLM's kernels refuse gives an error with names and a remedy; no other model gives one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CMSIS-NN would compute of a model, and that too little of it is left to the reference kernels."""
+"""The part of a model that CMSIS-NN would compute; a small part is left to the reference kernels."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def output_of(model: Model) -> TensorForm:
 
 
 def rows(model: Model, x: np.ndarray) -> list[list[int]]:
-    """What `quantise` makes of `x`, as int8."""
+    """The int8 values of `x` after `quantise`."""
     return [list(np.frombuffer(run[0], np.int8)) for run in quantise(model, Dataset("f", (x,), None))]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an app's manifest pins of a Zephyr, release or not."""
+"""The revision and modules that an app's manifest pins of a Zephyr, release or not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators take: the table, the gate, the trace."""
+"""Ticks by operator: the table, the gate, the trace."""
 
 from __future__ import annotations
 

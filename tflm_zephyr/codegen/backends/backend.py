@@ -32,7 +32,7 @@ class BuildSetup:
 
 @dataclass(frozen=True)
 class SourceLists:
-    """Sources that an app takes from its workspace: TFLM's by kernel library, and CMSIS-NN's; paths in the modules."""
+    """Sources of an app from its workspace: TFLM's by kernel library, and CMSIS-NN's; paths in the modules."""
 
     tflm: Mapping[str, tuple[str, ...]]
     cmsis_nn: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ class BackendSizes:
     """The backend's share of an app's size, before a build.
 
     `models` has the parts of each model, its constants first; `app` those of the app as a whole. `registrations` are
-    TFLM's functions whose kernels are linked. `table_bytes` of RAM come beside the kernels'. The truth may differ by
-    `unsure_flash_bytes` and `unsure_ram_bytes` either way. `unmeasured` says in words what is not counted at all.
+    TFLM's functions whose kernels are linked. `table_bytes` of RAM are added to the kernels'. The real size may differ
+    by `unsure_flash_bytes` and `unsure_ram_bytes` either way. `unmeasured` names in words the parts not counted at all.
     """
 
     models: tuple[tuple[SizePart, ...], ...]
@@ -67,14 +67,14 @@ class BackendSizes:
 
 
 class Backend(ABC):
-    """How an app runs its models. Stateless: the methods are functions of what they are given.
+    """A way for an app to run its models. Stateless: the methods are functions of their arguments.
 
-    `templates` is the folder below templates/app that mirrors the part of the generated tree that is this backend's;
-    one outside of it as an absolute path. Its `parts/` are included by the templates in templates/app/common.
+    `templates` is the folder below templates/app that mirrors this backend's part of the generated tree; an absolute
+    path for a folder elsewhere. The templates in templates/app/common include its `parts/`.
     `cmake_include` is the generated file that brings in the libraries; it sets TFLM_REVISION and defines TFLM_KERNELS
     for the target `app`. `zephyr_modules` are the modules that twister looks for.
 
-    What the rest of an app asks of a model in C++ is in templates/app/common/src/models/model.hpp.j2.
+    The C++ interface of a model to the rest of an app is in templates/app/common/src/models/model.hpp.j2.
     """
 
     name: ClassVar[str]
@@ -86,9 +86,9 @@ class Backend(ABC):
     arena_is_measurable: ClassVar[bool] = False
     """Each model has UseArena(), and src/measure.cpp finds its smallest arena by trying."""
     records_allocations: ClassVar[bool] = False
-    """An app can print what was allocated in the arena, section by section."""
+    """An app can print the arena's allocations, section by section."""
     measured_base: ClassVar[bool] = False
-    """The size tables of boards, which are of apps with the MicroInterpreter, hold for apps of this backend."""
+    """The boards' size tables, measured on apps with the MicroInterpreter, hold for apps of this backend."""
 
     @abstractmethod
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
@@ -113,7 +113,7 @@ class Backend(ABC):
     def share_arena(
         self, models: Sequence[ModelSpec], prepared: Sequence[PreparedModel], setup: BuildSetup, name: str
     ) -> tuple[tuple[ModelSpec, ...], ArenaSpec]:
-        """The models, each with the one arena of all, and that arena. Raises AppError where models share none."""
+        """The models, each with the shared arena, and that arena. Raises AppError where models cannot share one."""
         raise AppError(f"models of the backend {self.name} share no arena", where=name, hint="Use shared_arena: false")
 
     def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:
@@ -121,7 +121,7 @@ class Backend(ABC):
         return {}
 
     def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
-        """Names that this backend's templates use beside `app`, `model`, `backend` and `sources`."""
+        """Values that this backend's templates use besides `app`, `model`, `backend` and `sources`."""
         return {}
 
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:

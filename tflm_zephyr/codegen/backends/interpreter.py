@@ -19,12 +19,12 @@ from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import sources
 
-# An app with a static plan does without TFLM's planner; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
+# An app with a static plan does not link TFLM's planner; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
 _PLANNER_BYTES = 1024
 
 
 def runtime_of(model: ModelSpec) -> InterpreterSpec:
-    """The interpreter's own value of a model of an app with this backend."""
+    """The InterpreterSpec of a model of an app with this backend."""
     assert isinstance(model.runtime, InterpreterSpec), f"{model.name} is of another backend"
     return model.runtime
 
@@ -79,7 +79,7 @@ class Interpreter(Backend):
         distinct = tuple(sorted({name for runtime in runtimes for name in runtime.registrations}))
         shared = app.shared_arena
         whys = (
-            (shared is not None, "what shares an arena was not measured"),
+            (shared is not None, "the code for a shared arena was not measured"),
             (any(runtime.static_plan for runtime in runtimes), "the code that reads a static plan was not measured"),
             (any(runtime.preallocated for runtime in runtimes), "the code for preallocated tensors was not measured"),
         )

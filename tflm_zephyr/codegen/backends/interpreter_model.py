@@ -53,18 +53,18 @@ def _arena(item: PreparedModel) -> ArenaSpec:
 
 
 def _check_static(config: ModelConfig) -> None:
-    """AppError where the app file asks for a static plan and for a plan of TFLM's planner."""
+    """AppError where the app file asks for both a static plan and a plan by TFLM's planner."""
     what = ""
     if config.plan_file is not None:
-        what = "planner: static makes a table of its own, plan_file is for TFLM's planner"
+        what = "plan_file is for TFLM's planner, which an app with planner: static does not have"
     elif config.plan != "packed":
-        what = "plan: online leaves to TFLM's planner what planner: static does without"
+        what = "plan: online needs TFLM's planner, which an app with planner: static does not have"
     if what:
         raise AppError(what, where=config.label, hint="Drop one of them")
 
 
 def _typed(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:
-    """The registration for just the types that the model has, by operator; CMSIS-NN's kernels have such ones."""
+    """By operator, the CMSIS-NN kernel's registration for only the types that the model uses, where there is one."""
     if CMSIS_NN not in setup.kernels or setup.app.tflm != "selected":
         return {}
     found = {
@@ -75,7 +75,7 @@ def _typed(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:
 
 
 def _registration(call: Call, typed: Mapping[str, str]) -> str:
-    """The function's name; for a custom operator of the user's one that no table has."""
+    """The registration function's name; for a user's custom operator, a name that no table has."""
     if isinstance(call, op_resolver.CustomOperator):
         return f"{call.register}()"
     return ("" if call.custom else typed.get(call.key, "")) or call.register

@@ -16,7 +16,7 @@ class CallSpec:
 
     @property
     def short(self) -> str:
-        """The method, and the types that it is for if not for all: "AddConv2D INT8"."""
+        """The method, with its types where it is not for all types: "AddConv2D INT8"."""
         method, _, arguments = self.expression.partition("(")
         typed = re.fullmatch(r"tflite::Register_\w+?((?:_INT\d+)+)\(\)\)", arguments)
         if typed is not None:
@@ -98,7 +98,7 @@ class InterpreterSpec:
         return "preallocated tensors" if self.preallocated else ""
 
     def identity(self) -> bytes:
-        """The flatbuffer, which tensors are not in the arena, and the static plan."""
+        """The data that a measured arena size depends on: flatbuffer, preallocated tensors, static plan."""
         outside = "".join(f" {item.tensor}" for item in self.preallocated)
         table = "" if self.static_plan is None else repr(self.static_plan.slots)
         return self.data + outside.encode() + table.encode()

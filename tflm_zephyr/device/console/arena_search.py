@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest arenas that a measuring app reports, and how each self-test of a proving app ended.
+"""The smallest arenas that a measuring app reports, and the end of each self-test of a proving app.
 
 The measuring app (templates/app/interpreter/src/measure.cpp.j2) runs every self-test in a roomy arena, then prints
 once a model:
@@ -9,8 +9,8 @@ once a model:
     TFLM:measured model= result=unstable ...        it ran in the smallest arena once, and then not again
 
 `arena`: the smallest size in bytes that allocated and ran with equal outputs; `allocates`: the smallest that
-allocated; `floor`: the smallest below which TFLM would have written where it may not; `odd`: how many of the sizes
-beside the smallest did what a larger or smaller arena should not.
+allocated; `floor`: the size below which TFLM would have written to memory that is not its own; `odd`: the number of
+sizes near the smallest that ran although smaller, or failed although larger.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MeasuredArena:
 
 @dataclass(frozen=True)
 class SelfTestEnding:
-    """How a model's self-test ended: `status` of its end record, and what error was reported before."""
+    """The end of a model's self-test: `status` of its end record, and the error that was reported before."""
 
     model: str
     status: str
@@ -65,7 +65,7 @@ def measure_arenas(
 ) -> tuple[MeasuredArena, ...]:
     """The sizes of each of the app's `models`, in the order of the app.
 
-    Raises DeviceError: the self-test fails even in the roomy arena, the app crashes, is not done in time.
+    Raises DeviceError when the self-test fails even in the roomy arena, the app crashes, or it takes too long.
     """
     results: dict[str, RunResult] = {}
     found: dict[str, MeasuredArena] = {}
@@ -90,7 +90,7 @@ def measure_arenas(
 def self_test_endings(
     link: Link, models: Collection[str], *, timeout_s: float, on_line: Callable[[str], None] | None = None
 ) -> tuple[SelfTestEnding, ...]:
-    """How the self-test of each of the app's `models` ended, errors included. Raises DeviceError for a crash."""
+    """The end of the self-test of each of the app's `models`, errors included. Raises DeviceError for a crash."""
     found: dict[str, SelfTestEnding] = {}
     now = SelfTestEnding("", "")
 
@@ -115,7 +115,7 @@ def self_test_endings(
 
 
 def _read(link: Link, take: Callable[[str], bool], timeout_s: float, on_line: Callable[[str], None] | None) -> None:
-    """Hand over every line until `take` has had all."""
+    """Pass every line to `take` until it returns True."""
     reader = ConsoleReader(link.name, on_line)
 
     def late() -> DeviceError:

@@ -14,7 +14,7 @@ _DECIMAL = re.compile(r"[0-9]{1,19}")
 
 
 class DamagedError(Exception):
-    """A record is not what the protocol says."""
+    """A record breaks the protocol."""
 
 
 class Fields:
@@ -47,7 +47,7 @@ class Fields:
         return int(value)
 
     def optional_number(self, key: str) -> int | None:
-        """As `number`; None when the key is not there."""
+        """As `number`; None when the key is absent."""
         return self.number(key) if key in self else None
 
     def hex32(self, key: str) -> int:

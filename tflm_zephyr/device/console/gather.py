@@ -40,11 +40,11 @@ def gather_results(
     """The results of an app's `models` models, one each, in the order in which they came.
 
     The link is opened first, then `action` (a flash, a reset) runs, so that nothing printed after it is
-    lost; what the app printed before its last boot is passed over. A link opened in the middle of a run waits for the
-    next. `on_line` sees every line as it comes. The link is closed whatever happens.
+    lost; text from before the app's last boot is ignored. A link opened in the middle of a run waits for the
+    next. `on_line` gets every line as it comes. The link is always closed.
 
-    Raises DeviceError: nothing received within `silence_s`, not done within `timeout_s` (both counted from the
-    action's end), a crash, an error that the app reports, a lost or damaged record, the link's end.
+    Raises DeviceError when nothing is received within `silence_s`, the results are not complete within `timeout_s`
+    (both from the action's end), the app crashes or reports an error, a record is lost or damaged, or the link ends.
     """
     with Opened(link) as opened:
         early = _during(opened, action) if action is not None else b""
@@ -63,7 +63,7 @@ def gather_results(
 
 
 class _Gathering:
-    """Results by model as lines come in, and the reason when they do not all come in time."""
+    """Results by model as lines come in, and the error when some do not come in time."""
 
     def __init__(self, link: Link, reader: ConsoleReader, models: int, timeout_s: float) -> None:
         self._reader, self._models, self._timeout_s = reader, models, timeout_s
@@ -78,14 +78,14 @@ class _Gathering:
         return len(self.results) >= self._models
 
     def late(self) -> DeviceError:
-        """The results are not all there in time."""
+        """The error for results that did not come in time."""
         within = f"within {self._timeout_s:g} s"
         if self._records.restarts:
-            what = f"the app started {self._records.restarts + 1} times and did not get to its end {within}"
+            what = f"the app started {self._records.restarts + 1} times and did not finish {within}"
         elif self._records.running:
-            what = f"the app began and did not get to its end {within}"
+            what = f"the app started and did not finish {within}"
         elif self.results:
-            what = f"only {', '.join(self.results)} got to its end {within}"
+            what = f"only {', '.join(self.results)} finished {within}"
         elif self._records.stray:
             what = f"only the middle of a run was received {within}; reset the board to start another"
         else:
@@ -94,9 +94,9 @@ class _Gathering:
 
 
 def _during(link: Link, action: Callable[[], None]) -> bytes:
-    """The bytes that come while `action` runs, which no buffer of a port would hold, from the last boot banner on.
+    """The bytes that come while `action` runs, from the last boot banner on; a port's buffer would not hold them.
 
-    Bytes before the banner are from the app that was there before.
+    Bytes before the banner are from the previous app.
     """
     received: list[bytes] = []
     done = threading.Event()

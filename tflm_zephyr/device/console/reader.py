@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An app's console: bytes -> lines of text, the last of which are kept for errors, watched for a crash."""
+"""An app's console: bytes -> lines of text, watched for a crash. The last lines are kept for error messages."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ POLL_S = 0.1  # between two looks at the clock
 CRASH_TAIL_S = 0.5  # how long to read on after the first line of a crash
 MAX_LINE_BYTES = 4096  # noise without newlines is cut there
 KEPT_LINES, KEPT_CHARS = 5, 120
-_NOISY_SHARE = 8  # a line with more than one stretch of noise in so many characters is no text
+_NOISY_SHARE = 8  # a line with more than one stretch of noise per this many characters is no text
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # Zephyr's log has it
 _CRASH = re.compile(r"FATAL ERROR|ASSERTION FAIL|\*{5} [A-Z ]+ \*{5}|(HARD|MPU|BUS|USAGE|SECURE) FAULT|Halting system")
 
 
 def is_crash(line: str) -> bool:
-    """Whether the line is what Zephyr prints when a fault or an assertion ends the app."""
+    """Whether Zephyr prints this line when a fault or an assertion ends the app."""
     return PREFIX not in line and _CRASH.search(line) is not None
 
 
 class ConsoleReader:
-    """Cuts what an app prints into lines, keeps the last for errors, and notices the first line of a crash."""
+    """Cuts an app's output into lines, keeps the last for error messages, and detects the first line of a crash."""
 
     def __init__(
         self, name: str, on_line: Callable[[str], None] | None = None, *, between_frames: bool = False
     ) -> None:
-        """`name` is the link's, for errors; `on_line` gets each line as it may be shown on a terminal.
+        """`name`: the link's name, for errors. `on_line`: gets each line, made safe for a terminal.
 
-        `between_frames`: lines that are mostly noise are left over from damaged frames, and passed over.
+        `between_frames`: lines that are mostly noise are the rest of damaged frames, and are ignored.
         """
         self._name, self._on_line, self._between_frames = name, on_line, between_frames
         self._unfinished = b""
@@ -66,21 +66,21 @@ class ConsoleReader:
             yield line
 
     def last_line(self) -> Iterator[str]:
-        """The line that has no end yet, as nothing more will come."""
+        """The unfinished line, when no more bytes will come."""
         return self.lines(b"\n") if self._unfinished else iter(())
 
     def note_crash(self, text: str) -> None:
-        """A crash began with `text`, unless one has begun already."""
+        """Record a crash that began with `text`, unless one has begun already."""
         if not self.crash:
             self.crash, self._crash_at = text.strip()[:KEPT_CHARS], time.monotonic()
 
     @property
     def crash_ends(self) -> float:
-        """When a crashing app has had its time to print more (time.monotonic); infinite without a crash."""
+        """Time until which a crashing app may print more (time.monotonic); infinite without a crash."""
         return self._crash_at + CRASH_TAIL_S if self.crash else float("inf")
 
     def crashed(self) -> DeviceError:
-        """The crash as an error; the next one is another."""
+        """The crash as an error; forgets it, so that the next crash is a new one."""
         crash, self.crash = self.crash, ""
         return self.error(f"the app crashed: {crash}")
 

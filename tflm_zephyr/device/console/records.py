@@ -15,7 +15,7 @@ before it and between records.
     TFLM:end status=pass|fail|none records= [crc32=]  records: how many came before it, begin included
 
 `crc32` of an end record covers every record since begin, each followed by a newline, and the end record's
-own text before " crc32=". An app that sends it protects the numbers that no other sum covers.
+own text before " crc32=". It protects the numbers that no other checksum covers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _UnfinishedRun:
 
 @dataclass
 class _PartialOutput:
-    """The output whose data records are coming in."""
+    """An output whose data records are not complete yet."""
 
     key: tuple[int, int]
     type: str
@@ -69,13 +69,13 @@ class _PartialOutput:
 
 
 class RecordReader:
-    """Reads lines; gives a RunResult at each end record. Lines before the first begin are passed over."""
+    """Reads lines; returns a RunResult at each end record. Lines before the first begin record are ignored."""
 
     def __init__(self, where: str, link: str = "") -> None:
         """`where` and `link` go into the results; `link` names the port in errors."""
         self._where, self._link = where, link
         self._pending: _UnfinishedRun | None = None
-        self.restarts = 0  # begin records that came before the run at hand had ended
+        self.restarts = 0  # begin records that came before the present run had ended
         self.stray = 0  # records outside a run: reading began in the middle of one
 
     @property
@@ -86,7 +86,7 @@ class RecordReader:
     def feed(self, line: str) -> RunResult | None:
         """Take a line without its newline; returns the result that it completes.
 
-        Raises DeviceError for what the device reports as an error and for a lost or damaged record.
+        Raises DeviceError for an error that the device reports, and for a lost or damaged record.
         """
         at = line.find(PREFIX)
         if at < 0:

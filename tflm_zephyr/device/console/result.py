@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of an app's self-test, wherever it ran: plain values that reports and comparisons take."""
+"""Results of an app's self-test on any device: plain values for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CheckVerdict = Literal["pass", "fail", "none"]
 
 @dataclass(frozen=True)
 class Arena:
-    """The tensor arena in bytes: its size, and what TFLM used of it from below (head) and above (tail).
+    """The tensor arena in bytes: its size, and TFLM's use from the bottom (head) and from the top (tail).
 
-    `source` says where the size came from: "estimated", "measured" or "given".
+    `source` is the origin of the size: "estimated", "measured" or "given".
     """
 
     size_bytes: int
@@ -76,7 +76,7 @@ class RunResult:
 
     `sha256` is the start of the model file's SHA-256 in hex. `status` is "pass", "fail", or "none" when the
     app carries no reference. `where` is the transport's name ("qemu", "serial", "host"); `link` names
-    the port or program. `stacks` are there when the app was built with CONFIG_INIT_STACKS=y, `sections` (of
+    the port or program. `stacks` is set when the app was built with CONFIG_INIT_STACKS=y, `sections` (of
     the arena's tail) when it was built with --record.
     """
 

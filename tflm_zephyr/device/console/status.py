@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An app's error codes as sentences: the firmware carries the numbers alone.
+"""An app's error codes as sentences: the firmware carries only the numbers.
 
 Codes at "fault" are Zephyr's fatal error reasons (include/zephyr/fatal_types.h and, from 16 on, the
 architecture's), all others the Status of the generated src/tensor.hpp.
@@ -20,7 +20,7 @@ STATUS: Mapping[int, str] = MappingProxyType(
         6: "the model is not initialised",
         7: "an input or output tensor is not what the app was generated for",
         8: "TFLM aborted: a check in it failed",
-        9: "TFLM asks for other buffers than the app's static plan has; generate the app again",
+        9: "TFLM requests other buffers than the app's static plan has; generate the app again",
         10: "a preallocated tensor's buffer is too small or not aligned, or the tensor is not preallocated",
     }
 )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames on a stream of bytes that carries text as well: 00 FE COBS(body CRC-32) 00. Pure; docs/protocol.md.
 
-COBS, because a frame then has no zero in it: one byte alone says where to start again after damage, text passes
-by unchanged, and 254 bytes cost one. CRC-32 (IEEE 802.3, zlib's), because it finds every burst of up to 32 bits.
+COBS, because a frame then has no zero in it: the next zero byte is where decoding starts again after damage, text
+passes unchanged, and the overhead is one byte in 254. CRC-32 (IEEE 802.3, zlib's), because it detects every burst error
+of up to 32 bits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Damaged:
-    """A frame began here and is not what was sent."""
+    """A damaged frame."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ def encode(body: bytes) -> bytes:
 
 
 def encoded_bytes(body_bytes: int) -> int:
-    """The most that `encode` makes of a body of `body_bytes`."""
+    """The largest size in bytes of a frame with a body of `body_bytes`."""
     inner = body_bytes + CRC_BYTES
     return inner + inner // 254 + 4
 
 
 def most_body_bytes(encoded: int) -> int:
-    """The longest body that is no longer than `encoded` as a frame."""
+    """The largest body in bytes whose frame is never longer than `encoded` bytes."""
     inner = (encoded - 4) * 254 // 255
     return inner - CRC_BYTES
 
@@ -65,7 +66,7 @@ class Decoder:
         self._after_zero = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that `data` completes; text as soon as it is there."""
+        """The events that `data` completes; text comes out at once."""
         events: list[Event] = []
         *ended, last = data.split(b"\0")
         for part in ended:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of frames: requests and answers as docs/protocol.md has them. Pure: values <-> bytes."""
+"""The bodies of frames: requests and answers as docs/protocol.md defines them. Pure: values <-> bytes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Kind(IntEnum):
     ECHO = 10
 
 
-STARTED = 0x70  # from the device, unasked: it has started
-AGAIN = 0x71  # from the device, unasked: send again from this sequence number on
+STARTED = 0x70  # from the device, without a request: it has started
+AGAIN = 0x71  # from the device, without a request: send again from this sequence number on
 
 
 class Status(IntEnum):
-    """How a request went."""
+    """Result of a request."""
 
     OK = 0
     NO_SESSION = 1
@@ -48,7 +48,7 @@ class Status(IntEnum):
 
 
 class TableOf(IntEnum):
-    """Table that TABLE reads."""
+    """A table for the request TABLE."""
 
     MODELS = 0
     INPUTS = 1
@@ -59,7 +59,7 @@ class TableOf(IntEnum):
 
 
 class Space(IntEnum):
-    """Memory that READ reads."""
+    """A memory space for the request READ."""
 
     OUTPUT = 0
     TENSOR = 1
@@ -67,7 +67,7 @@ class Space(IntEnum):
 
 
 class Mode(IntEnum):
-    """How a model runs."""
+    """Mode of a run."""
 
     PLAIN = 0
     CAPTURE = 1
@@ -80,7 +80,7 @@ _LEAST_BYTES = 64  # of a payload, and of the window
 
 
 class MalformedError(Exception):
-    """An answer is not what the protocol says, though its CRC-32 is right: another program's."""
+    """An answer breaks the protocol although its CRC-32 is right: it is from another program."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Message:
 
     @classmethod
     def parse(cls, body: bytes) -> Message | None:
-        """None when it is too short to be one."""
+        """The message in a frame's body; None when the body is too short."""
         if len(body) < HEADER.size:
             return None
         kind, status, seq, session = HEADER.unpack_from(body)
@@ -108,14 +108,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """A request; its sequence number and session come when it is sent."""
+    """A request without sequence number and session, which it gets when it is sent."""
 
     kind: Kind
     payload: bytes = b""
 
 
 def hello() -> Request:
-    """Begin a session with any version between the two."""
+    """Begin a session with any protocol version between the two."""
     return Request(Kind.HELLO, bytes((VERSION, VERSION)))
 
 
@@ -125,12 +125,12 @@ def select(model: int) -> Request:
 
 
 def table(which: TableOf, start: int) -> Request:
-    """Entries from `start` on, as many as one frame holds."""
+    """Read entries from `start` on, as many as one frame holds."""
     return Request(Kind.TABLE, struct.pack("<BH", which, start))
 
 
 def write(index: int, offset: int, data: bytes) -> Request:
-    """Bytes of an input."""
+    """Write bytes of an input."""
     return Request(Kind.WRITE, struct.pack("<HI", index, offset) + data)
 
 
@@ -138,12 +138,12 @@ WRITE_FIELDS_BYTES = 6
 
 
 def read(space: Space, subgraph: int, index: int, offset: int, size: int) -> Request:
-    """Bytes of what is in memory now."""
+    """Read bytes that are in memory now."""
     return Request(Kind.READ, struct.pack("<BHHIH", space, subgraph, index, offset, size))
 
 
 def read_size(request: Request) -> int:
-    """How many bytes a request by `read` asks for."""
+    """The number of bytes that a request made by `read` reads."""
     return int.from_bytes(request.payload[-2:], "little")
 
 
@@ -175,7 +175,7 @@ class Cursor:
         return value
 
     def text(self) -> str:
-        """A byte of length, and so many bytes of UTF-8, as they may be shown."""
+        """A length byte and that many bytes of UTF-8, made safe for a terminal."""
         (size,) = self.take("B")
         data = self._payload[self._at : self._at + size]
         if len(data) != size:
@@ -244,7 +244,7 @@ class ModelHello:
 
 @dataclass(frozen=True)
 class RunAnswer:
-    """The answer to RUN and CONTINUE: done after `ticks`, or paused after an operator with so many outputs."""
+    """The answer to RUN and CONTINUE: done after `ticks`, or paused after an operator with its number of outputs."""
 
     paused: bool
     ticks: int = 0

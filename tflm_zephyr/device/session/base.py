@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of every session, whatever carries it; plain values that commands, reports and tests take."""
+"""The interface of every session, whatever its link; plain values for commands, reports and tests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tflm_zephyr.device.console.result import Arena, Stacks
 class TensorInfo:
     """A tensor as the device's own copy of the model describes it.
 
-    `index` is that in its subgraph, `type` as in the schema in lower case ("int8", "float32"), `bytes` the size of
-    its data. `scale` is None when it is not quantised; for a tensor quantised by channel it is the first
-    channel's. `variable`: the tensor keeps its value from run to run.
+    `index`: in its subgraph. `type`: the schema's name in lower case ("int8", "float32"). `bytes`: size of its data.
+    `scale`: None when it is not quantised; the first channel's for a tensor that is quantised per channel.
+    `variable`: the tensor keeps its value from run to run.
     """
 
     index: int
@@ -43,7 +43,7 @@ class OperatorInfo:
 
 @dataclass(frozen=True)
 class Limits:
-    """The device's limits: bytes of payload in one frame, bytes on their way to it before it answers."""
+    """The device's limits: bytes of payload in one frame, bytes that it takes in before it answers."""
 
     payload_bytes: int
     window_bytes: int
@@ -51,13 +51,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Hello:
-    """The description of what answered: firmware, model, buffers.
+    """A device's description of itself: firmware, model, buffers.
 
     `sha256` is the start (at least 16 digits) of the SHA-256 in hex of the .tflite file that the user gave; `runs`
-    compares it. `models` are the names of all models there. `inputs` and `outputs` are in the model's
+    compares it. `models` are the names of all models on the device. `inputs` and `outputs` are in the model's
     order; `tensors` are all of the main subgraph, by index; `operators` all of the model, by index.
     `hz`: ticks per second. `deterministic`: ticks count instructions and repeat exactly (QEMU with icount), so that
-    they are no time; a tick is then `instructions_per_tick` instructions, else that is None.
+    they measure no time; a tick is then `instructions_per_tick` instructions, which is None otherwise.
     """
 
     protocol: int
@@ -82,7 +82,7 @@ class Hello:
     link: str
 
     def runs(self, sha256: str) -> bool:
-        """Whether the model is that of the file with this SHA-256, in hex."""
+        """Whether the device runs the model file with this SHA-256, in hex."""
         return bool(self.sha256) and sha256.lower().startswith(self.sha256.lower())
 
 
@@ -113,10 +113,10 @@ class Invocation:
 
 @dataclass(frozen=True)
 class OperatorOutput:
-    """One output of an operator, taken as that operator ended.
+    """One output of an operator, captured as that operator ended.
 
-    `operator` is an index into Hello.operators, `tensor` one into the tensors of `subgraph`. An operator of a
-    loop's body is there once for each time it ran.
+    `operator` is an index into Hello.operators, `tensor` an index into the tensors of `subgraph`. An operator of a
+    loop's body has an entry for each time it ran.
     """
 
     operator: int
@@ -136,9 +136,9 @@ class Captured:
 
 @dataclass(frozen=True)
 class Profile:
-    """`ticks[run][operator]`, operators as in Hello.operators, each with all its executions in that run.
+    """`ticks[run][operator]`, operators as in Hello.operators; all executions of an operator in a run are summed.
 
-    An operator that runs others (IF, WHILE) counts theirs too. `names` are the operators' names.
+    The ticks of an operator that runs others (IF, WHILE) include theirs. `names` are the operators' names.
     """
 
     names: tuple[str, ...]
@@ -148,7 +148,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class LinkStatistics:
-    """Frames that the device took, found damaged, and got twice since its session began; 0 where there are none."""
+    """Frames that the device accepted, found damaged, and got twice since its session began; 0 without frames."""
 
     taken: int = 0
     damaged: int = 0
@@ -169,7 +169,7 @@ _Self = TypeVar("_Self", bound="BaseSession")
 
 
 class BaseSession(ABC):
-    """The common part of sessions: a context manager that closes itself at its end; runs one after the other."""
+    """The common part of sessions: a context manager that closes the session; `invoke_many` as single runs."""
 
     @abstractmethod
     def invoke(self, inputs: Sequence[bytes]) -> Invocation:
@@ -188,7 +188,7 @@ class BaseSession(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what is held; a second time does nothing."""
+        """Release the session's resources; a second call does nothing."""
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -200,58 +200,58 @@ class BaseSession(ABC):
 
 
 class Session(Protocol):
-    """One model on one device. A context manager: `close` at its end, whatever happens.
+    """One model on one device. A context manager, which always calls `close` at its end.
 
-    Everything raises DeviceError in one line when the device, the port or the emulator does not do what was asked;
-    ModelError (a ToolError as well) where TFLM on the host refuses the model. After an error from an operation
-    the session can be used further if the device answers again.
+    Every method raises DeviceError when the device, the port or the emulator fails, and ModelError (a ToolError as
+    well) where TFLM on the host refuses the model. After an error the session can still be used if the device answers
+    again.
     """
 
     @property
     def capabilities(self) -> SessionCapabilities:
-        """The operations that work here."""
+        """The operations that this session supports."""
         ...
 
     @property
     def hello(self) -> Hello:
-        """The device and its model, as read once when the session began or another model was selected."""
+        """The device and its model, read when the session began or another model was selected."""
         ...
 
     def select(self, model: str) -> None:
-        """Take another of Hello.models; its state is the initial one. Raises DeviceError for an unknown one."""
+        """Select another of Hello.models, in its initial state. Raises DeviceError for an unknown one."""
 
     def invoke(self, inputs: Sequence[bytes]) -> Invocation:
         """Set every input (exactly Hello.inputs[i].bytes each), run once. State carries over from run to run.
 
-        Raises DeviceError for inputs of another number or size.
+        Raises DeviceError for a wrong number of inputs or a wrong size.
         """
         ...
 
     def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
-        """`invoke` for each of `runs` in turn, as it is done, with a reset before those whose `resets` is True."""
+        """Yield the result of `invoke` for each of `runs`, with a reset before each run where `resets` is True."""
         ...
 
     def capture(self, inputs: Sequence[bytes]) -> Captured:
-        """As `invoke`, and each operator's outputs as it ends, under the shipped plan and kernels."""
+        """As `invoke`, with each operator's outputs as it ends, with the app's own plan and kernels."""
         ...
 
     def profile(self, inputs: Sequence[bytes], runs: int) -> Profile:
-        """`runs` invocations with the same inputs, each operator's ticks apart."""
+        """Ticks of each operator in `runs` invocations with the same inputs."""
         ...
 
     def tensor(self, index: int) -> bytes:
-        """The bytes that are now in tensor `index` of the main subgraph; another tensor may have taken its place."""
+        """The bytes now at the place of tensor `index` of the main subgraph; another tensor may have overwritten it."""
         ...
 
     def reset(self) -> None:
-        """Variable tensors and each operator's own state as after the start."""
+        """Set variable tensors and each operator's own state to their initial values."""
 
     def memory(self) -> Memory:
-        """Arena, stacks and the link's counters."""
+        """The use of arena and stacks, and the link's counters."""
         ...
 
     def close(self) -> None:
-        """Release port, emulator, file; a second time does nothing."""
+        """Release port, emulator and file; a second call does nothing."""
 
     def __enter__(self) -> Session: ...
 

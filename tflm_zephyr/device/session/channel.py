@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and their answers over a link that drops, doubles, damages or delays bytes: each done once, in order.
+"""Requests and answers over a link that drops, doubles, damages or delays bytes: each request runs once, in order.
 
-A window of requests is on its way; the device executes them in order of their numbers and answers each. What is not
-answered in time, or what the device asks for again, is sent again; the device does not do it twice. The window
-never holds more bytes than the device takes in while it is busy, so that no UART needs hardware flow control.
+The host sends a window of requests; the device executes them in order of their numbers and answers each. A request is
+sent again when its answer is late or the device asks for it; the device does not execute it twice. The window never
+holds more bytes than the device takes in while it is busy, so that no UART needs hardware flow control.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tflm_zephyr.errors import DeviceError
 
 _FIRST_WINDOW_BYTES = 64
 _FIRST_RTO_S, _LEAST_RTO_S, _MOST_RTO_S = 0.25, 0.1, 2.0
-_CALMING = 0.99  # of the least wait, by each answer that came to what was sent once
-_MOST_PATIENCE = 5  # times that of a silent device, for one that answers and gets nowhere
-_DAMAGE_S = 0.01  # after a damaged frame: the answer that it was is not waited for
+_CALMING = 0.99  # factor on the least wait for each answer to a request that was sent once
+_MOST_PATIENCE = 5  # factor on the patience for a device that answers but makes no progress
+_DAMAGE_S = 0.01  # wait after a damaged frame, which was probably the answer
 _MOST_BUSY_S = 10.0
 _LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # may take as long as the model does
 _REOPEN_EVERY_S = 0.2
 _CRASHING_S = 0.05
 _SEQUENCES = 1 << 16
-_ANOTHERS = 1  # detail of a request without its session: another host has one
+_ANOTHERS = 1  # detail of the answer to a request outside a session: another host has a session
 
 
 class SessionLostError(Exception):
-    """The device knows nothing of the session: it was reset, or (`taken`) another host began one."""
+    """The device does not know the session: it was reset, or (`taken`) another host began one."""
 
     def __init__(self, *, taken: bool) -> None:
         super().__init__("another host's session" if taken else "started anew")
@@ -49,7 +49,7 @@ class _Sent:
     last: float
     due: float
     tries: int = 1
-    copies: int = 1  # of these, not answered and not lost with a port that ended
+    copies: int = 1  # copies sent, neither answered nor lost with a port that ended
 
 
 class Channel:
@@ -62,7 +62,7 @@ class Channel:
         *,
         sessions: Callable[[], int] = lambda: secrets.randbits(32) or 1,
     ) -> None:
-        """A link that `reopens` is opened again when it ended. `sessions` gives their numbers."""
+        """A link that `reopens` is opened again when it ended. `sessions`: numbers for new sessions."""
         self._link, self._text, self._sessions = link, text, sessions
         self._decoder = frames.Decoder()
         self._session = 0
@@ -73,17 +73,20 @@ class Channel:
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
         self._alive = 0.0  # when the device last sent anything to this session
-        self._progress = 0.0  # when it last answered what was asked for, or was asked
+        self._progress = 0.0  # time of its last expected answer, or of the last request
         self._patience_s = 0.0
-        self._asked_again: tuple[int, float] = (-1, 0.0)  # the last AGAIN that was obeyed, and until when it is alone
-        self._unread = 0  # bytes that were sent again to a busy device, which has answered them once
+        self._asked_again: tuple[int, float] = (
+            -1,
+            0.0,
+        )  # the last AGAIN that was obeyed; ignored again until
+        self._unread = 0  # bytes of copies that a busy device has yet to read; it has answered the requests
         self._sent: dict[int, _Sent] = {}
         self._answers: dict[int, Message] = {}
         self.resent = 0
         self.broken = True
 
     def hello(self, request: Request, patience_s: float) -> Message:
-        """Begin a new session, whatever the device was doing; `widen` comes next."""
+        """Begin a new session, whatever the device was doing; call `widen` next."""
         self._session, self._next = self._sessions(), 0
         self._window_bytes = _FIRST_WINDOW_BYTES
         self._sent.clear()
@@ -102,7 +105,7 @@ class Channel:
         """The answers, in the requests' order.
 
         Raises SessionLostError, and DeviceError after `patience_s` of silence, when the app crashes, or when
-        the link ends for good. `broken` then: only `hello` helps.
+        the link ends for good. Then `broken` is set, and only `hello` starts again.
         """
         assert not self.broken
         self.broken = True
@@ -133,7 +136,7 @@ class Channel:
             self._take(data)
 
     def _check_time(self) -> float:
-        """DeviceError when the caller's patience is at its end; when it will be, if the device is silent."""
+        """The time at which the caller's patience ends, if the device stays silent; DeviceError when it has ended."""
         now = time.monotonic()
         ends = max(self._progress, self._alive) + self._patience_s
         if now >= min(ends, self._progress + _MOST_PATIENCE * self._patience_s):
@@ -141,7 +144,7 @@ class Channel:
         return ends
 
     def _fill(self, requests: Sequence[Request], unsent: int) -> int:
-        """Send what the window allows, in one write; how many requests were sent so far."""
+        """Send as many requests as the window allows, in one write; returns the number sent so far."""
         out: list[bytes] = []
         flying = self._flying()
         now = time.monotonic()
@@ -168,12 +171,12 @@ class Channel:
         return self._unread + sum(len(sent.data) * sent.copies for sent in self._sent.values())
 
     def _resend_due(self, now: float) -> None:
-        """The oldest alone: a device that is only slow shall not be given more than it can take in."""
+        """Send only the oldest request again: a device that is slow must not get more than it can take in."""
         oldest = next(iter(self._sent.values()), None)
         if oldest is None or oldest.due > now:
             return
         if oldest.kind in _LONG and self._flying() + len(oldest.data) > self._window_bytes:
-            oldest.due = now + _MOST_BUSY_S  # it has as many as it takes in while it is busy
+            oldest.due = now + _MOST_BUSY_S  # the device has as many copies as it takes in while it is busy
         else:
             self._resend([oldest])
 
@@ -186,7 +189,7 @@ class Channel:
             most_s = _MOST_BUSY_S if sent.kind in _LONG else _MOST_RTO_S
             sent.due = now + min(self._rto_s() * 2 ** min(sent.tries, 16), most_s)
             sent.tries += 1
-            sent.copies += sent.kind in _LONG  # at any other request it reads what comes
+            sent.copies += sent.kind in _LONG  # during any other request it reads what comes
             self.resent += 1
         self._write(b"".join(sent.data for sent in items))
 
@@ -196,7 +199,7 @@ class Channel:
         except LinkBlockedError:
             raise
         except LinkEndedError:
-            return  # it says so again when it is read
+            return  # the next read reports it again
 
     def _take(self, data: bytes) -> None:
         self._text.any_bytes = self._text.any_bytes or bool(data)
@@ -222,13 +225,13 @@ class Channel:
                 raise SessionLostError(taken=False)
             return
         if message.session != self._session:
-            return  # for a host that is gone
+            return  # an answer for an earlier host
         self._alive = time.monotonic()
         if message.kind == AGAIN:
             self._again(message.seq)
             return
         sent = self._sent.get(message.seq)
-        if sent is None or message.kind != sent.kind | ANSWER:  # a second answer: it was sent again too early
+        if sent is None or message.kind != sent.kind | ANSWER:  # a second answer: the request was sent again too early
             self._least_rto_s = min(self._least_rto_s * 1.5, _MOST_RTO_S / 2)
             return
         if message.status == Status.NO_SESSION:
@@ -236,21 +239,21 @@ class Channel:
         del self._sent[message.seq]
         self._answers[sent.place] = message
         self._progress = time.monotonic()
-        # Bytes come in order: what was sent before this request has been read, its own copies are to be.
+        # Bytes come in order: the device has read all bytes sent before this request, but not yet its copies.
         self._unread = len(sent.data) * max(sent.copies - 1, 0)
         if sent.tries == 1 and sent.kind not in _LONG:
             self._measured(time.monotonic() - sent.first)
         now = time.monotonic()
         for other in self._sent.values():
             other.due = max(other.due, now + self._rto_s())
-        # The device answers in the order of arrival: what was sent before this and has no answer got lost. After
-        # sending again it is open which of the two is answered, so the others have their time.
+        # The device answers in the order of arrival: a request sent before this one and not answered got lost. After
+        # sending again it is not known which copy was answered, so the other requests keep their time.
         young = now if sent.tries == 1 else now - self._rto_s()
         older = [other for other in self._sent.values() if (other.last, other.place) < (sent.last, sent.place)]
         self._resend([other for other in older if other.last <= young])
 
     def _again(self, seq: int) -> None:
-        """Send all from `seq` on again, once in a round trip whatever the device asks for."""
+        """Send all requests from `seq` on again, at most once per round trip."""
         now = time.monotonic()
         if self._asked_again[0] == seq and now < self._asked_again[1]:
             return
@@ -258,7 +261,7 @@ class Channel:
         self._resend([sent for own, sent in self._sent.items() if (own - seq) % _SEQUENCES < _SEQUENCES // 2])
 
     def _measured(self, rtt_s: float) -> None:
-        """As RFC 6298 has it. What was raised by answers that came late goes back as others come in time."""
+        """Update the round-trip time as in RFC 6298; the wait that late answers raised shrinks with timely ones."""
         self._least_rto_s = max(_LEAST_RTO_S, self._least_rto_s * _CALMING)
         if self._rtt_s is None:
             self._rtt_s, self._rtt_spread_s = rtt_s, rtt_s / 2
@@ -272,7 +275,7 @@ class Channel:
         return min(max(self._rtt_s + 4 * self._rtt_spread_s, self._least_rto_s), _MOST_RTO_S)
 
     def _again_open(self, end: LinkEndedError) -> None:
-        """After the link's end: open it again within the caller's patience, then all that is on its way is due."""
+        """Open a link that ended, within the caller's patience; then all unanswered requests are due again."""
         if not self._link.capabilities.reopens:
             raise end
         ends = time.monotonic() + self._patience_s
@@ -293,7 +296,7 @@ class Channel:
 
 
 def checked(message: Message) -> bytes:
-    """The payload of an answer that is well; Refused else."""
+    """The payload of a good answer; RefusedError for any other."""
     if message.status == Status.OK:
         return message.payload
     stage = message.payload[2] if message.payload[2:] else 0

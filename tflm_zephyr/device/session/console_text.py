@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app's text between frames: passed on line by line, and the errors that it explains."""
+"""The app's text between frames: passed on line by line, and used to explain errors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class ConsoleText:
     """Text beside the protocol, on one link."""
 
     def __init__(self, name: str, on_text: Callable[[str], None] | None = None) -> None:
-        """`name` is the link's, for errors; `on_text` gets each line without its end."""
+        """`name`: the link's name, for errors. `on_text`: gets each line without its end."""
         self._name = name
         self._reader = ConsoleReader(name, on_text, between_frames=True)
         self._self_test = False
         self.any_bytes = False  # text or frames
 
     def take(self, data: bytes) -> None:
-        """Bytes between frames."""
+        """Take bytes between frames."""
         self._look_at(self._reader.lines(data))
 
     def flush(self) -> None:
-        """A line that has no end yet is passed on as it is: nothing more will come."""
+        """Pass on an unfinished line, as no more bytes will come."""
         self._look_at(self._reader.last_line())
 
     def _look_at(self, lines: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class ConsoleText:
         return bool(self._reader.crash)
 
     def silent(self, seconds: float, *, begun: bool) -> DeviceError:
-        """Why no answer came within `seconds`; `begun`: a session was there already."""
+        """The error for no answer within `seconds`; `begun`: a session had begun."""
         if begun:
             return self._reader.error(f"no answer within {seconds:g} s")
         if self._self_test:
@@ -67,10 +67,11 @@ class ConsoleText:
                 hint="Is an app with host_link: true flashed, and are this its port and baud rate?",
             )
         return self._reader.error(
-            f"no answer to the link's hello within {seconds:g} s", "What came is no text: is this the app's baud rate?"
+            f"no answer to the link's hello within {seconds:g} s",
+            "The bytes received are no text; check the baud rate",
         )
 
     def ended(self, why: str) -> DeviceError:
-        """The link is gone for good."""
+        """The error for a link that has ended for good."""
         self.flush()
         return self._reader.crashed() if self.crashing else self._reader.error(why or "the link ended")

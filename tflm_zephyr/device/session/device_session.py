@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session with an app over a link: the protocol's requests as calls, and what to do when the device restarts."""
+"""A session with an app over a link: the protocol's requests as calls, and recovery when the device restarts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tflm_zephyr.device.session.paused_run import PausedRun
 from tflm_zephyr.device.transport.link import Link
 from tflm_zephyr.errors import DeviceError
 
-_TRIES = 3  # of one operation, after which it is given up
+_TRIES = 3  # attempts at one operation
 _T = TypeVar("_T")
 
 
@@ -48,7 +48,7 @@ class DeviceSession(BaseSession):
         run_timeout_s: float = 600.0,
         sessions: Callable[[], int] | None = None,
     ) -> None:
-        """For the options see DeviceTarget. `sessions` gives the numbers of sessions."""
+        """For the options see DeviceTarget. `sessions`: numbers for new sessions."""
         self._link, self._model, self._expect = link, model, dict(expect or {})
         self._capabilities = SessionCapabilities(counts_ticks=link.capabilities.counts_ticks)
         self._reply_s, self._run_s = reply_timeout_s, run_timeout_s
@@ -57,7 +57,7 @@ class DeviceSession(BaseSession):
         self._channel = Channel(link, self._text, **kwargs)
         self._hello: Hello | None = None
         self._described: DescribedModel | None = None
-        self._used = False  # the model's state may be another than its initial one
+        self._used = False  # the model's state may differ from its initial one
         self._closed = False
 
     def open(self) -> None:
@@ -162,7 +162,7 @@ class DeviceSession(BaseSession):
         )
 
     def set_inputs(self, inputs: Sequence[bytes]) -> None:
-        """Write the model's inputs and nothing more; `invoke` does it as well."""
+        """Write the model's inputs without a run; `invoke` does it as well."""
         self._recovering("writing the inputs", lambda: self._write(inputs))
 
     def echo(self, payloads: Iterable[bytes]) -> list[bytes]:
@@ -177,10 +177,10 @@ class DeviceSession(BaseSession):
         self._link.close()
 
     def _recovering(self, what: str, operation: Callable[[], _T]) -> _T:
-        """`operation`, from its start again when the session was lost meanwhile and no state of the model by that.
+        """The result of `operation`; it starts again when the session was lost, unless the model's state was lost too.
 
-        Beginning anew resets the model. Where that loses a state, it is reported once; the next call begins with the
-        initial one.
+        A new session resets the model. Where that loses a state, one DeviceError says so; the next call begins with the
+        initial state.
         """
         if self._closed:
             raise DeviceError("this session is closed", where=self._link.name, hint="Open another")
@@ -196,7 +196,7 @@ class DeviceSession(BaseSession):
                 who = "another host took the device" if err.taken else "the device restarted"
                 self._check_state(f"{who} during {what}")
             except RefusedError as err:
-                # A capture may wait there for ever, after which only a hello helps.
+                # A capture may wait there for ever, and then only a hello ends it.
                 self._channel.broken = err.kind in (Kind.TABLE, Kind.READ)
                 raise refusals.refused(err, self._link.name) from err
             except MalformedError as err:
@@ -205,7 +205,7 @@ class DeviceSession(BaseSession):
         raise refusals.lost(_TRIES - taken, taken, what, self._link.name)
 
     def _check_state(self, why: str) -> None:
-        """DeviceError when the model had another state than its initial one, which it has now."""
+        """DeviceError when the model had a state, which the reset has lost."""
         used, self._used = self._used, False
         if used and self._described is not None and self._described.stateful:
             raise DeviceError(
@@ -215,7 +215,7 @@ class DeviceSession(BaseSession):
             )
 
     def _begin(self) -> None:
-        """A new session; what answers is what answered before, or what was expected."""
+        """Begin a new session. DeviceError when another app or model answers than before, or than was expected."""
         described = read_hello(
             self._channel,
             self._model,

@@ -28,10 +28,10 @@ _UNLIMITED = Limits(1 << 31, 1 << 31)
 
 
 class HostSession(BaseSession):
-    """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package has no way to look inside.
+    """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package does not support them.
 
-    A model's state carries over as on a device: the inputs since the last reset are run again before a new one when
-    the model keeps any.
+    A model's state carries over as on a device: when the model keeps a state, all inputs since the last reset are run
+    again before a new one.
     """
 
     capabilities = SessionCapabilities(captures=False, reads_tensors=False, counts_ticks=False, batches=True)
@@ -48,7 +48,7 @@ class HostSession(BaseSession):
 
     @property
     def hello(self) -> Hello:
-        """See Session; `arena` is 0 until something ran."""
+        """See Session; `arena` is 0 until the first run."""
         return self._hello
 
     def select(self, model: str) -> None:
@@ -162,7 +162,7 @@ def _tensor(tensor: Tensor) -> TensorInfo:
 
 
 def _stateful(model: Model) -> bool:
-    """Whether a run may depend on those before it."""
+    """Whether a run may depend on earlier runs."""
     names = {operator.name for subgraph in model.subgraphs for operator in subgraph.operators}
     variables = any(tensor.is_variable for subgraph in model.subgraphs for tensor in subgraph.tensors)
     return variables or bool(names & {"VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beginning of a session: hello, a model selected, its tables read."""
+"""The beginning of a session: say hello, select a model, read its tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class DescribedModel:
-    """The hello of a session, after its model was selected; `stateful`: a run may depend on those before it."""
+    """The hello of a session, after its model was selected; `stateful`: a run may depend on earlier runs."""
 
     hello: Hello
     stateful: bool
@@ -38,7 +38,7 @@ def read_hello(
     patience_s: float,
     init_s: float,
 ) -> DescribedModel:
-    """Begin a session and select `model` (the first when "" or not there). Raises as Channel.exchange, RefusedError."""
+    """Begin a session and select `model` (the first when "" or unknown). Raises as Channel.exchange, RefusedError."""
     answer = checked(channel.hello(messages.hello(), patience_s))
     if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
         raise RefusedError(Kind.HELLO, Status.NO_VERSION, answer[0], 0)
@@ -94,7 +94,7 @@ def read_hello(
 def read_table(
     channel: Channel, patience_s: float, which: TableOf, total: int, entry: Callable[[int, Cursor], _T]
 ) -> tuple[_T, ...]:
-    """All `total` entries, each read by `entry` of its number and what comes. Raises as read_hello."""
+    """All `total` entries; `entry` reads each from its number and a cursor. Raises as read_hello."""
     entries: list[_T] = []
     while len(entries) < total:
         cursor = Cursor(checked(channel.exchange([messages.table(which, len(entries))], patience_s)[0]))
@@ -131,7 +131,7 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
 
 
 def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
-    """How many bytes a tensor may have, the most last; of strings and the like any number."""
+    """The numbers of bytes that a tensor may have, the largest last; any number for strings and the like."""
     kind = TensorType(type_) if type_ in set(TensorType) else None
     if kind is None or not kind.has_size:
         return range(1 << 32)

@@ -47,7 +47,7 @@ def open_session(target: DeviceTarget, *, on_text: OnText | None = None, on_buil
 
 
 def _prepare(target: DeviceTarget, found: Route, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
-    """Build the app where asked. Raises AppError when it has no host link, or nothing for the board."""
+    """Build the app if requested. Raises AppError when it has no host link, or nothing for the board."""
     if not any(path.startswith("src/link/") for path in manifest.files):
         raise AppError(
             "this app has no host link",

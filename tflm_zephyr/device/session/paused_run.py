@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A captured run waits after operators that the model has, with outputs that they can have, and not for ever."""
+"""Checks of a captured run: each pause names an operator and outputs that the model has, and the run ends in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflm_zephyr.errors import DeviceError
 class PausedRun:
     """A captured run, which waits after each operator. Operators of the main subgraph end once each, in their order.
 
-    Those of others, which loops run again and again, end within `most_s` of the last of the main subgraph.
+    Loops may run operators of other subgraphs many times; they end within `most_s` of the last main operator.
     """
 
     def __init__(self, hello: Hello, most_s: float) -> None:
@@ -39,7 +39,7 @@ class PausedRun:
         return operator
 
     def check_output(self, operator: OperatorInfo, tensor: int, size: int) -> None:
-        """MalformedError for an output that cannot be; of other subgraphs than the main one the hello says little."""
+        """MalformedError for an impossible output; the hello describes only the main subgraph's tensors."""
         tensors, main = self._hello.tensors, operator.subgraph == 0
         most = self._hello.arena.size_bytes if not main else tensors[tensor].bytes if tensor < len(tensors) else -1
         if size > most:

@@ -14,7 +14,7 @@ from tflm_zephyr.errors import DeviceError, ModelFailedError
 
 
 def check_inputs(inputs: Sequence[bytes], hello: Hello) -> None:
-    """DeviceError unless there is one for each of the model's inputs, of its size."""
+    """DeviceError unless `inputs` has one entry for each of the model's inputs, of the right size."""
     if len(inputs) != len(hello.inputs):
         raise DeviceError(f"the model has {len(hello.inputs)} inputs, {len(inputs)} were given", where=hello.model)
     for number, (data, tensor) in enumerate(zip(inputs, hello.inputs, strict=True)):
@@ -26,12 +26,12 @@ def check_inputs(inputs: Sequence[bytes], hello: Hello) -> None:
 
 
 def unknown(model: str, there: Sequence[str], where: str) -> DeviceError:
-    """The device has other models; `where` is the link, here and below."""
+    """The error for a model that the device does not have; `where` is the link, here and below."""
     return DeviceError(f"no model {model} there, but {', '.join(there)}", where=where)
 
 
 def lost(restarts: int, taken: int, what: str, where: str) -> DeviceError:
-    """Each try of an operation ended by one of `restarts` of the device, or by one of `taken`: another host's hello."""
+    """The error for an operation that was interrupted `restarts` times by a restart, `taken` times by another host."""
     if not taken:
         why, hint = f"the device restarted {restarts} times", "Does the app crash, or is the supply too weak?"
     elif not restarts:
@@ -44,9 +44,9 @@ def lost(restarts: int, taken: int, what: str, where: str) -> DeviceError:
 
 
 def malformed(err: MalformedError, where: str) -> DeviceError:
-    """An answer that is not as the protocol says."""
+    """The error for an answer that breaks the protocol."""
     return DeviceError(
-        f"the answer is not what the protocol says ({err})",
+        f"the answer breaks the protocol ({err})",
         where=where,
         hint="Generate, build and flash the app again",
     )
@@ -71,4 +71,4 @@ def refused(err: RefusedError, where: str) -> DeviceError:
         Status.NOT_NOW: "is busy with another",
     }
     why = reasons.get(err.status, f"answers with the unknown status {err.status}")
-    return DeviceError(f"asked for {named}, the app {why}", where=where, hint="Build and flash the app again")
+    return DeviceError(f"request for {named}: the app {why}", where=where, hint="Build and flash the app again")

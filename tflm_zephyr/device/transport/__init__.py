@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to an app: serial ports, QEMU, recordings, this host; one router from what the user named to a link."""
+"""Ways to an app: serial ports, QEMU, recordings, this host; one router from a DeviceTarget to a link."""
 
 from __future__ import annotations
 

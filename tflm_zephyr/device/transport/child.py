@@ -19,9 +19,9 @@ _CHUNK = 1 << 16
 _KEPT_STDERR = 4096
 _EXIT_S = 2.0
 
-# exec()s its arguments as a process that the kernel kills when the parent ends, however that ends: argv[1] is
-# the parent's id, and a parent that is gone already has left this process to another. Linux only; elsewhere
-# the program just runs. The parent is the thread that starts it.
+# exec()s its arguments as a process that the kernel kills when the parent ends, for whatever reason. argv[1] is the
+# parent's id: if the parent has ended already, this process has another parent by now. Linux only; elsewhere the
+# program just runs. The parent is the thread that starts it.
 _LEASH = """
 import ctypes, os, signal, sys
 try:
@@ -35,12 +35,12 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 class ChildLink(ABC):
-    """A Link to a program that this process starts. Opened in the thread that reads it, which it does not outlive."""
+    """A Link to a program that this process starts. Open it in the thread that reads it; it ends with that thread."""
 
     instructions_per_tick: int | None = None
 
     def __init__(self, name: str, program: str) -> None:
-        """`name`: see Link; `program` names the child in messages. Starts nothing."""
+        """`name`: see Link. `program`: the child's name in messages. Nothing is started yet."""
         self.name = name
         self._program = program
         self._stack = ExitStack()
@@ -52,7 +52,7 @@ class ChildLink(ABC):
 
     @abstractmethod
     def reason(self, lines: list[str]) -> str:
-        """Out of the last lines on standard error, none of them empty, the one that says why the child ended."""
+        """The line that says why the child ended, of the last non-empty lines on standard error."""
 
     def open(self) -> None:
         """Start the child. Raises DeviceError."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links: what carries bytes between this host and an app, and what a transport declares that it can do."""
+"""Links, which carry bytes between this host and an app, and the capabilities that a transport declares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class LinkEndedError(Exception):
-    """Nothing more will come: QEMU ended, the cable was pulled. Its text says why, in one line."""
+    """The link has ended: QEMU exited, the cable was pulled. The text gives the reason in one line."""
 
 
 class LinkBlockedError(LinkEndedError):

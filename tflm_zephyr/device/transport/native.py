@@ -28,7 +28,7 @@ class NativeLink(ChildLink):
     capabilities = _CAPABILITIES
 
     def __init__(self, program: Path) -> None:
-        """Starts nothing."""
+        """`program`: the executable. Nothing is started yet."""
         super().__init__(f"native_sim {program.name}", "the app")
         self._path = program
 

@@ -21,8 +21,8 @@ _INTERFACE = re.compile(r":\d+\.(\d+)$")
 class SerialPort:
     """A serial port of this host. `vid` and `pid` are None when it is not on USB.
 
-    `interface` is the number of the USB interface, which tells the ports of one debug probe apart; `place` is where on
-    USB it is plugged in (Linux's "1-4.1"), the same for all of them, "" where the system does not say.
+    `interface` is the number of the USB interface, which differs between the ports of one debug probe; `place` is its
+    place on USB (Linux's "1-4.1"), the same for all ports of a probe, "" where the system does not say.
     """
 
     device: str
@@ -35,13 +35,13 @@ class SerialPort:
 
     @property
     def board(self) -> tuple[object, ...]:
-        """The same for the ports of one board, another for those of others, which may have its serial number."""
+        """A key that is equal for the ports of one board; other boards have another, even with its serial number."""
         itself = "" if self.serial_number or self.place else self.device
         return self.vid, self.pid, self.serial_number, self.place, itself
 
 
 def find_ports(usb_vid: int | None = None) -> tuple[SerialPort, ...]:
-    """The host's serial ports in natural order; only those of USB vendor `usb_vid` when given."""
+    """The host's serial ports in natural order; with `usb_vid`, only those of that USB vendor."""
     ports = [
         SerialPort(
             info.device,
@@ -64,10 +64,10 @@ def choose_port(
     serial_number: str | None = None,
     dev_id: bool = False,
 ) -> SerialPort:
-    """The console port of the one board among `ports`; `serial_number` picks a board. `dev_id`: --dev-id can, too.
+    """The console port of the one board among `ports`; `serial_number` selects a board. `dev_id`: --dev-id can, too.
 
     A debug probe with several ports shows the console (vcom0, Zephyr's uart0 on the nRF9160 DK) on its lowest
-    USB interface. Raises DeviceError when no board is there, or several and none was asked for.
+    USB interface. Raises DeviceError for no board, or for several of which none was selected.
     """
     found = [port for port in ports if usb_vid in (None, port.vid)]
     if serial_number is not None:
@@ -98,7 +98,7 @@ def _listing(group: Sequence[SerialPort]) -> str:
 
 
 def _order(port: SerialPort) -> tuple[tuple[int, str], ...]:
-    """ttyACM2 before ttyACM10."""
+    """Sort key of natural order: ttyACM2 before ttyACM10."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(port.device))
 
 
@@ -109,5 +109,5 @@ def _interface(location: str) -> int | None:
 
 
 def _bare(serial_number: str) -> str:
-    """J-Link numbers are printed on the board without the leading zeros that USB shows, letters in either case."""
+    """A serial number for comparison: boards show it without USB's leading zeros, letters in either case."""
     return serial_number.strip().lstrip("0").lower()

@@ -19,13 +19,13 @@ _CAPABILITIES = Capabilities(starts_app=True, several=True)
 
 
 class QemuLink(ChildLink):
-    """`elf` in QEMU. Opened in the thread that reads it: QEMU does not outlive that thread."""
+    """`elf` in QEMU. Open it in the thread that reads it; QEMU ends with that thread."""
 
     where = "qemu"
     capabilities = _CAPABILITIES
 
     def __init__(self, spec: QemuSpec, elf: Path, *, icount: bool = True) -> None:
-        """See qemu_argv for `icount`. Starts nothing."""
+        """For `icount` see qemu_argv. Nothing is started yet."""
         super().__init__(f"QEMU {spec.machine}", "QEMU")
         self._spec, self._elf, self._icount = spec, elf, icount
         # With -icount shift=0 an instruction is a nanosecond; the clock is the machine's, whatever Zephyr takes it for.
@@ -38,7 +38,7 @@ class QemuLink(ChildLink):
         return leashed(qemu_argv(self._spec, self._elf, icount=self._icount, binary=find_qemu(self._spec.binary)))
 
     def reason(self, lines: list[str]) -> str:
-        """See ChildLink. After a fatal error QEMU prints all registers; its own words start with its name."""
+        """See ChildLink. After a fatal error QEMU prints all registers; QEMU's own messages start with its name."""
         printed = [line for line in lines if "warning:" not in line]
         own = [line for line in printed if line.startswith("qemu")]
         return next(iter(own or printed[-1:]), "")

@@ -9,7 +9,7 @@ from tflm_zephyr.boards import QemuSpec
 
 
 def qemu_argv(spec: QemuSpec, elf: Path, *, icount: bool = True, binary: str | None = None) -> tuple[str, ...]:
-    """The first serial port on stdin and stdout, no window, no network, no monitor.
+    """QEMU's argv: the first serial port on stdin and stdout, no window, no network, no monitor.
 
     With `icount`, one instruction is one nanosecond of emulated time: ticks repeat exactly from run to run.
     Semihosting is on, so an app can end QEMU with an exit code of its own (SYS_EXIT_EXTENDED).

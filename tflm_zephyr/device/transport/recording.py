@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's bytes in a file, and a link that gives the recorded answers again, without a device.
+"""A recording of a session's bytes in a file, and a link that replays its answers without a device.
 
 The file is JSON lines: a head {"recording": 1, "link": ..., "where": ..., "instructions_per_tick": ...}, then
-{"to": hex} and {"from": hex} for what was sent and came, in order.
+{"to": hex} and {"from": hex} for sent and received bytes, in order.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _Key = tuple[int, int, bytes]  # kind, sequence, payload
 
 
 class RecordingLink:
-    """`link`, whose bytes are written to `path` as they go by."""
+    """`link`, with all its bytes recorded in the file `path`."""
 
     def __init__(self, link: Link, path: Path, *, force: bool = False) -> None:
-        """Writes nothing before `open`. `force`: what is at `path` is kept as .orig, else refused."""
+        """Nothing is written before `open`. `force`: replace a file at `path`, which is kept as .orig."""
         self.name, self.where = link.name, link.where
         self.capabilities, self.instructions_per_tick = link.capabilities, link.instructions_per_tick
         self._link, self._path, self._force = link, path, force
@@ -56,7 +56,7 @@ class RecordingLink:
         self._link.open()
 
     def close(self) -> None:
-        """See Link. The file is whole then. Raises DeviceError when it cannot be."""
+        """See Link. Complete the file. Raises DeviceError when it cannot be written."""
         self._link.close()
         file, self._file = self._file, None
         if file is not None:
@@ -100,7 +100,7 @@ class ReplayLink:
     capabilities = _CAPABILITIES
 
     def __init__(self, path: Path) -> None:
-        """Read the recording. Raises DeviceError when it is none."""
+        """Read the recording. Raises DeviceError for any other file."""
         self.name = str(path)
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -124,7 +124,7 @@ class ReplayLink:
         self._missing = ""
 
     def open(self) -> None:
-        """From its beginning."""
+        """Start at the recording's beginning."""
         self._at = -1
         self._out, self._missing = b"", ""
         self._decoder = frames.Decoder()
@@ -133,7 +133,7 @@ class ReplayLink:
         """Nothing to release."""
 
     def read(self, timeout_s: float) -> bytes:
-        """The recorded answers to the requests that were written; LinkEndedError when there are none."""
+        """The recorded answers to the requests that were written; LinkEndedError when there are none left."""
         data, self._out = self._out, b""
         if not data:
             raise LinkEndedError(self._missing or "the recording ends here")
@@ -155,9 +155,9 @@ class ReplayLink:
             name = Kind(request.kind).name.lower()
             sent = session.requests.values()
             if key in sent or request.seq > max((seq for _, seq, _ in sent), default=-1):
-                self._missing = f"the recording ends before this {name}: it was cut short, or is of fewer calls"
+                self._missing = f"the recording ends before this {name}: it was cut short, or has fewer calls"
             else:
-                self._missing = f"the recording has no answer to this {name}: it is of other inputs or calls"
+                self._missing = f"the recording has no answer to this {name}: it has other inputs or calls"
             return b""
         text, answer = found
         again = Message(answer.kind, answer.status, answer.seq, request.session, answer.payload)
@@ -172,7 +172,7 @@ def _per_tick(raw: object) -> int | None:
 
 @dataclass
 class _Session:
-    """Requests by kind and number, and for each that was answered the text before its answer, and the answer."""
+    """Requests by kind and number, each with its answer, if it had one, and the text before the answer."""
 
     requests: dict[tuple[int, int], _Key] = field(default_factory=dict)
     answers: dict[_Key, tuple[bytes, Message]] = field(default_factory=dict)

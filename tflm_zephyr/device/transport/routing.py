@@ -20,9 +20,9 @@ from tflm_zephyr.errors import BoardError, DeviceError
 class Route:
     """The transport that leads to `target`; nothing is opened yet.
 
-    `board` is None where none is known, `manifest` that of the target's app, `build_dir` the folder of the app's
-    build for the board, `program` the file that the transport runs (it need not be there yet).
-    `expect`: SHA-256 of the models that are expected there, by name.
+    `board`: None where it is not known. `manifest`: the manifest of the target's app. `build_dir`: the folder of the
+    app's build for the board. `program`: the file that the transport runs (it need not exist yet).
+    `expect`: SHA-256 of the expected models, by name.
     """
 
     target: DeviceTarget
@@ -35,7 +35,7 @@ class Route:
 
     @property
     def elf(self) -> Path | None:
-        """The ELF that results depend on: what the transport runs, or what the app's board is taken to have."""
+        """The ELF that results depend on: the transport's program, or the one that was flashed onto the board."""
         if self.program is not None or self.build_dir is None:
             return self.program
         return self.build_dir / "zephyr" / "zephyr.elf"
@@ -48,7 +48,7 @@ class Route:
 
 
 def route(target: DeviceTarget) -> Route:
-    """The way to `target`. Raises DeviceError unless just one thing is named, AppError, BoardError."""
+    """The route to `target`. Raises DeviceError unless exactly one kind of target is named, AppError, BoardError."""
     _check_one_is_named(target)
     if target.app is not None:
         return _to_app(target, target.app)
@@ -64,10 +64,10 @@ def route(target: DeviceTarget) -> Route:
 
 
 def digest_of(target: DeviceTarget) -> str:
-    """A digest of the files that `target` runs, as far as it names any: program, generated app, recording.
+    """A digest of the files that `target` names: program, generated app, recording.
 
-    Of an app both its manifest and its ELF count, the latter also for a board, onto which it is taken to be flashed.
-    "" for a port alone. Raises as `route`.
+    An app's manifest and its ELF count; the ELF is assumed to be flashed when the app runs on a board. "" for a port
+    without an app. Raises as `route`.
     """
     found = route(target)
     files = [] if target.recording is None else [target.recording]
@@ -96,7 +96,7 @@ def _check_one_is_named(target: DeviceTarget) -> None:
 
 
 def _transport(target: DeviceTarget, board: Board | None) -> Transport | None:
-    """The first that serves `target`."""
+    """The first transport that serves `target`."""
     wanted = [TRANSPORTS[target.transport]] if target.transport else TRANSPORTS.values()
     return next((transport for transport in wanted if transport.serves(target, board)), None)
 

@@ -57,7 +57,7 @@ class SerialLink:
     def __init__(self, url: str, baudrate: int = _DEFAULT_BAUDRATE, find: Callable[[], str] | None = None) -> None:
         """`url`: a device ("/dev/ttyACM0") or a pyserial URL. Does not touch the port.
 
-        `find` says at each `open` what the URL is now: a board that is plugged in again may be another device.
+        `find` returns the present URL at each `open`: a board that is plugged in again may have another device name.
         """
         self.name = url
         self._find = find
@@ -99,7 +99,7 @@ class SerialLink:
                 return b""
 
     def _waiting(self) -> bytes:
-        """The other bytes that are there; a port that ends here reports it at the next read, so no byte is lost."""
+        """The other bytes in the port's buffer. If the port ends here, the next read reports it, so no byte is lost."""
         try:
             return bytes(self._port.read(self._port.in_waiting))
         except (OSError, TypeError, ValueError):
@@ -130,7 +130,7 @@ class SerialLink:
 
 
 def _errno_of(err: BaseException) -> int:
-    """The errno of an error or of what caused it; pyserial hides some in the text alone."""
+    """The errno of an error or of its cause; pyserial gives some only in the text."""
     seen: BaseException | None = err
     while seen is not None:
         number = getattr(seen, "errno", None)
@@ -153,7 +153,7 @@ def _link(target: DeviceTarget, board: Board | None, program: Path | None) -> Se
     first = _on_usb(target.usb_serial, board)
 
     def found_again() -> str:
-        """The same console of the same board, whose ports come back one by one, where it was or elsewhere."""
+        """The same console of the same board, on the same or another USB port; its ports come back one by one."""
         wanted = (first.vid, first.pid, first.serial_number, first.interface)
         ports = [p for p in find_ports() if (p.vid, p.pid, p.serial_number, p.interface) == wanted]
         here = [port for port in ports if port.place == first.place]
@@ -163,9 +163,9 @@ def _link(target: DeviceTarget, board: Board | None, program: Path | None) -> Se
 
 
 def _on_usb(serial_number: str, board: Board | None) -> SerialPort:
-    """The console of the one board, which is of the vendor of `board`; without, of one that boards here have.
+    """The console of the one board on USB with the vendor of `board`; without one, with any described board's vendor.
 
-    Where none of those is plugged in, any port on USB will do.
+    Where none of those is plugged in, any port on USB is taken.
     """
     ports = [port for port in find_ports() if port.vid is not None]
     vid = board.serial.usb_vid if board is not None else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeviceTarget: where the user wants a model to run. Transport: one way to get there."""
+"""DeviceTarget: the place where a model runs. Transport: one way to reach it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tflm_zephyr.device.transport.link import Capabilities, Link
 
 @dataclass(frozen=True)
 class DeviceTarget:
-    """Where an app runs. Just one of `app`, `elf`, `port`, `recording` and `host_model` is given, or `build_dir` alone.
+    """The place where an app runs: one of `app`, `elf`, `port`, `recording` and `host_model`, or `build_dir` alone.
 
     - `app`: a generated app on `board` (default: its first board that is emulated, else the first): the program in
       `build_dir` (default: build/<board> in the app), or the board's USB port when it is not emulated. `build`: west
-      builds it first. With `port` as well, the app is only what is expected there.
+      builds it first. With `port` as well, the app only says which models are expected there.
     - `elf`, or `build_dir` alone: a program to emulate, or the build folder that has it; `board` names the machine.
     - `port`: a serial device, a pyserial URL, or "auto" for the one board on USB (`usb_serial`, the debug probe's
       serial number, picks one of several). `baudrate` None: the board's, else 115200.
     - `recording`: a file that a session with `record` made.
     - `host_model`: a .tflite file, run by TFLM on this host (PyPI's tflite-micro).
 
-    `transport` is the name of the only transport that will do, "" for any. `icount`: QEMU's ticks count instructions.
+    `transport` is the name of the required transport, "" for any. `icount`: QEMU's ticks count instructions.
     `model` selects one of several models. `expect` maps names of models to SHA-256: another model there is an error
     (with `app`, its manifest is used). `record`: write all bytes of both ways there; with `force` also where a file
     is, which is kept as .orig. `reply_timeout_s`: silence after which a request that the device answers at once has

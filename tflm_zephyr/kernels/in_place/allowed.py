@@ -3,8 +3,8 @@
 
 TFLM lets all tensors of an operator live at once. A kernel that walks from front to back has finished reading the start
 of its input before it writes there, if the output begins far enough below the input. Each kernel's distance is derived
-from its loops in its spec's `in_place` rule. The caller must see to the rest: the input is not needed after the
-operator, nor is it a model's input or output that must be kept.
+from its loops in its spec's `in_place` rule. The caller ensures that the input is not needed after the operator, and
+that it is no input or output of the model that must be kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TensorOverlap:
     """The tensor `output` may overlap the tensor `input` (indices in the subgraph) while the operator runs.
 
     Allowed are input offset - output offset >= distance_bytes (None: no such distance is known) and, where
-    `in_place`, equal offsets; else the tensors must not share a byte. The distance is in bytes, exact and not
+    `in_place`, equal offsets; otherwise the tensors must not share a byte. The distance is in bytes, exact and not
     aligned; when it is negative the output may begin inside the input.
     """
 
@@ -47,7 +47,7 @@ class TensorOverlap:
 
 
 def rules_of(library: KernelLibrary) -> Mapping[str, Rule]:
-    """The rules of a kernel library by operator key; what is not there allows no overlap."""
+    """The rules of a kernel library by operator key; an operator without a rule allows no overlap."""
     return {
         key: _on_core(kernel.in_place, library.core)
         for key, kernel in library.kernels.items()
@@ -60,13 +60,15 @@ def _on_core(rule: InPlaceRule, core: Core) -> Rule:
 
 
 def kind_of(library: KernelLibrary) -> str:
-    """reference, cmsis_nn or cmsis_nn+helium. Overlaps that hold for one of a kind hold for all, as no rule depends on
-    more of the core."""
+    """The kind of a library: reference, cmsis_nn or cmsis_nn+helium.
+
+    Overlaps that hold for one library of a kind hold for all, as no rule depends on more properties of the core.
+    """
     return f"{library.name}+helium" if library.name == "cmsis_nn" and library.core.mve else library.name
 
 
 def untried(library: KernelLibrary) -> bool:
-    """Whether no plan that uses its rules was run, though they were read in the code: those for Helium."""
+    """Whether its rules were read in the code, but no plan with them was ever run: those for Helium."""
     return library.name == "cmsis_nn" and library.core.mve
 
 
@@ -79,13 +81,13 @@ def overlaps(
 ) -> tuple[TensorOverlap, ...]:
     """The pairs of tensors that may overlap while `operator` runs, sorted; () where nothing is known.
 
-    `rules` are those of `rules_of(library)`, to be read once for many operators. Left out are constants, variables,
-    empty tensors, a distance at which nothing is shared, and pairs of element types whose accesses a compiler may
-    reorder because such pointers do not alias: different types, neither int8 nor uint8. The C++ standard ([basic.lval])
-    exempts char, unsigned char and std::byte only, and int8_t is signed char; what is relied upon is that GCC and
-    Clang let all three character types alias anything. Zephyr compiles C and C++ with -fno-strict-aliasing besides,
-    with which they reorder no such accesses at all.
-    A tensor that the operator reads at several places has the largest of their distances. ModelError where TFLM
+    `rules` is `rules_of(library)`, read once for many operators. Left out are constants, variables, empty tensors,
+    distances at which no byte is shared, and pairs of element types whose accesses a compiler may reorder because such
+    pointers do not alias: different types, neither int8 nor uint8. The C++ standard ([basic.lval]) exempts char,
+    unsigned char and std::byte only, and int8_t is signed char; this code relies on GCC and Clang, which let all three
+    character types alias anything. Zephyr also compiles C and C++ with -fno-strict-aliasing, so that they reorder no
+    such accesses at all.
+    A tensor that the operator reads at several places gets the largest of their distances. ModelError where TFLM
     would refuse the operator.
     """
     rule = (rules_of(library) if rules is None else rules).get(operator.key)

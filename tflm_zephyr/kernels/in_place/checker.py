@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check of in-place distances: which bytes of input are still read, and until when.
 
-It is a second statement, `last_reads` in each operator's spec, that shares no formula and no reading of shapes with the
-rules. There a distance is derived from the moments of writing; here every element of the input has its last reader,
-found by going through the readers, and at a given distance nothing may have been written there by then.
+It uses a second description of each kernel, `last_reads` in its spec, which shares no formula and no reading of shapes
+with the rules. The rules derive a distance from the moments of writing. The check finds the last reader of every input
+element, and requires that at the given distance nothing was written there by then.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def why_unsafe(
 ) -> str | None:
     """Why tensor `result` may not begin `distance` bytes below tensor `source` (negative: above); None if it may.
 
-    `source` is an input and `result` an output of `operator`, by index in the subgraph; both are taken to be dead
-    before and after, respectively. Where they share no byte there is nothing to say against it.
+    `source` is an input and `result` an output of `operator`, by index in the subgraph. The caller ensures that
+    `source` is dead after the operator and `result` before it. Tensors that share no byte are always safe.
     """
     given, taken = subgraph.tensors[source], subgraph.tensors[result]
     if distance >= taken.size_bytes or -distance >= given.size_bytes:
@@ -51,11 +51,11 @@ def why_unsafe(
 
 
 def _why_not(library: KernelLibrary, node: Node, place: int, output: int, distance: int) -> str | None:
-    """The objection to the distance at one place of the input; None for none."""
+    """The reason why the distance is unsafe at one place of the input; None if it is safe."""
     given, taken = node.input(place), node.output(output)
     runs = _runs(library, node, place, output)
     if runs is None:
-        return "reads and writes in an order that nobody has read"
+        return "reads and writes in an order that is not known"
     if runs is COPY:
         same = distance == 0 and given.size_bytes == taken.size_bytes
         return None if same else "copies its input as a whole"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a kernel's writing runs ahead of its reading, for kernels whose loops walk the output from front to back.
+"""The lead of a kernel's writing over its reading, for kernels whose loops walk the output from front to back.
 
 The lead of a kernel at one moment is W - R: W bytes of output written (from its start), R the first byte of input
 that is still to be read. Its greatest value is the distance that keeps every byte until its last read: with the
@@ -44,7 +44,7 @@ class Axis:
         inside = -(-self.padding // self.stride)  # the first window that does not begin in the padding
         padded = min(inside, self.outputs)
         if padded > _MOST_PADDED:
-            leads.append((padded - 1) * out_step)  # never below the truth: as if all of them read element 0
+            leads.append((padded - 1) * out_step)  # an upper bound: as if all of them read element 0
         else:
             for output in range(padded):
                 outside = self.padding - output * self.stride
@@ -79,8 +79,8 @@ class Windows:
     def lead(self) -> int | None:
         """The greatest lead over the pixels, W counted up to the pixel, R from its window's first byte.
 
-        Pixels are written in order: batches, rows, columns. Their place and their window's place are sums of a
-        part for each of the three, so the maximum is the sum of three. None when no window meets data.
+        Pixels are written in order: batches, rows, columns. Their place and their window's place are sums of one term
+        for each of the three, so the maximum is the sum of three maxima. None when no window meets data.
         """
         in_row, out_row = self.columns.size * self.in_pixel, self.columns.outputs * self.out_pixel
         down = self.rows.lead(out_row, in_row)

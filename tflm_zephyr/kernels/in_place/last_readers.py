@@ -43,7 +43,10 @@ class WindowImage:
 
 
 def _last(size: int, outputs: int, window: int, stride: int, dilation: int, padding: int) -> list[int]:
-    """Padding SAME puts half of what is missing before the data, VALID nothing."""
+    """The last output index that reads each index along one axis.
+
+    Padding SAME puts half of the padding before the data, VALID none.
+    """
     missing = 0 if padding == _VALID else max(0, (outputs - 1) * stride + (window - 1) * dilation + 1 - size)
     found = [-1] * size
     for output in range(outputs):

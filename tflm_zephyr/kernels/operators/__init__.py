@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file for each family of operators; `registry` gathers their tables."""
+"""Facts of operators, one file per family; `registry` collects their tables."""

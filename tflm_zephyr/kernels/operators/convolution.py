@@ -75,7 +75,7 @@ def _arm_conv_scratch(node: Node, core: Core) -> tuple[int, ...]:
     window = _window(node)
     if kind is TensorType.INT8:
         return arm.asked(arm.convolve_s8(core, window))
-    # Prepare looks for the bias among the outputs, finds none, and so asks for int32 biases too.
+    # Prepare looks for the bias among the outputs, finds none, and so requests a buffer for int32 biases too.
     return arm.asked(arm.convolve_s16(core, window.input[2], window.filter))
 
 
@@ -123,11 +123,11 @@ def _conv_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """CONV_2D: reference/integer_ops/conv.h ConvPerChannel (int8, int16x8, int4 weights) and reference/conv.h Conv.
 
     Loops: batch, out_y, out_x, out_channel; inside, filter_y, filter_x and the group's in_channels are read, then
-    one element is written. While a pixel's channel c is computed its pixel's place and c elements are written, and
-    its window is read again from the first channel of its group. Of a group of f output and i input channels the
-    last channel leads most: distance = windows' lead + element * max over groups g of ((g + 1) * f - 1 - g * i),
-    which lies at the first or last group. Exact but with one output channel, where the first pixel is counted
-    although nothing is written yet.
+    one element is written. When a pixel's channel c is computed, all earlier pixels and c elements of this one are
+    written, and its window is read again from the first channel of its group. In a group of f output and i input
+    channels the last channel leads most: distance = windows' lead + element * max over groups g of
+    ((g + 1) * f - 1 - g * i), which lies at the first or last group. The distance is exact except with one output
+    channel, where the first pixel is counted although nothing is written yet.
     """
     windows = convolution_windows(node)
     depth, out_depth, group_depth = (node.dim(t, 3) for t in (node.input(0), node.output(), node.input(1)))
@@ -144,8 +144,8 @@ def _depthwise_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """DEPTHWISE_CONV_2D: reference/integer_ops/depthwise_conv.h DepthwiseConvPerChannel, depthwiseconv_float.h.
 
     Loops: batch, out_y, out_x, in_channel, m; inside, filter_y and filter_x are read in one channel, then one
-    element is written. At channel i's last multiple i * M + M - 1 elements of the pixel are written and element i
-    of the window is read: ahead by i * (M - 1) + M - 1, most at the last of C channels: C * (M - 1).
+    element is written. At channel i's last multiple, i * M + M - 1 elements of the pixel are written and element i
+    of the window is read. The lead is i * (M - 1) + M - 1, which is largest at the last of C channels: C * (M - 1).
     """
     windows, multiplier = convolution_windows(node), depth_multiplier(node)
     lead = windows.lead() if windows is not None else None
@@ -155,7 +155,7 @@ def _depthwise_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
 
 
 def _transpose_conv_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
-    """TRANSPOSE_CONV, integer: reference/integer_ops/transpose_conv.h reads all into a scratch buffer, then writes.
+    """TRANSPOSE_CONV, integer: reference/integer_ops/transpose_conv.h adds all up in a scratch buffer, then writes.
 
     The float kernel sets the output to zero before it reads and allows nothing.
     """
@@ -166,14 +166,14 @@ def _transpose_conv_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, .
 
 
 def _arm_conv_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
-    """CONV_2D, int8 with int8 weights: the function that arm_convolve_wrapper_s8 takes. int4 and int16: nothing.
+    """CONV_2D, int8 with int8 weights: the function that arm_convolve_wrapper_s8 calls. int4 and int16 allow nothing.
 
     1x1 without padding or dilation, stride 1: arm_convolve_1x1_s8_fast multiplies all pixels at once, output
-    channels outermost (arm_nn_mat_mult_nt_t_s8), so that the first byte is read until the end: nothing, but with
+    channels outermost (arm_nn_mat_mult_nt_t_s8). The first byte is read until the end, so nothing is allowed; with
     Helium see _four_rows. Other strides: arm_convolve_1x1_s8 does so row by row; a row of output counts as written
-    while the row of input is read. 1 x n with Helium: nothing. Else arm_convolve_s8: a pixel's window is copied, and
-    every second (Helium: fourth) pixel what was copied is multiplied and written; counted as written at once, at
-    most one (three) pixels too much. Its groups are outermost and allow nothing.
+    while the row of input is read. 1 x n with Helium allows nothing. All others: arm_convolve_s8 copies a pixel's
+    window; after every second (Helium: fourth) pixel it multiplies the copied windows and writes. A pixel counts as
+    written at once, at most one (three) pixels too early. Groups are outermost and allow nothing.
     """
     source, weights = node.input(0), node.input(1)
     if source.type is TensorType.FLOAT32:
@@ -203,8 +203,8 @@ def _row_by_row(windows: Windows) -> tuple[InPlaceDistance, ...]:
 def _four_rows(windows: Windows) -> tuple[InPlaceDistance, ...]:
     """arm_nn_mat_mult_nt_t_s8 with Helium: four pixels at a time, each channel of the four written before the next.
 
-    While the last channel is computed from the first of the four, the fourth pixel lacks it alone. The pixels left
-    over go one by one. Four pixels are counted for all.
+    While the last channel of the first pixel is computed, the fourth pixel lacks only that channel. Remaining pixels
+    are computed one by one. Four pixels are counted for all.
     """
     pixels = windows.batches * windows.rows.outputs * windows.columns.outputs
     lead = affine_lead([(pixels, windows.out_pixel, windows.in_pixel)])
@@ -212,12 +212,13 @@ def _four_rows(windows: Windows) -> tuple[InPlaceDistance, ...]:
 
 
 def _arm_depthwise_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
-    """DEPTHWISE_CONV_2D, int8 with int8 weights: the function that arm_depthwise_conv_wrapper_s8 takes.
+    """DEPTHWISE_CONV_2D, int8 with int8 weights: the function that arm_depthwise_conv_wrapper_s8 calls.
 
-    arm_depthwise_conv_s8 loops as the reference does, or four multiples of a channel at a time, which are written
-    after the channel was read; arm_depthwise_conv_3x3_s8 goes through a pixel by four channels, each four read before
-    they are written; arm_depthwise_conv_s8_opt copies a pixel's window before it writes the pixel (DSP) or four
-    (Helium, up to 124 channels: more go in blocks, outermost). With Helium one input channel becomes a CONV_2D.
+    arm_depthwise_conv_s8 loops as the reference does, or takes four multiples of a channel at a time and writes them
+    after it has read the channel. arm_depthwise_conv_3x3_s8 takes four channels of a pixel at a time and reads them
+    before it writes them. arm_depthwise_conv_s8_opt copies a pixel's window before it writes the pixel (DSP) or four
+    pixels (Helium, up to 124 channels; more channels are split into blocks, outermost). With Helium one input channel
+    becomes a CONV_2D.
     """
     if node.input(0).type is TensorType.FLOAT32:
         return _depthwise_in_place(node, core)
@@ -286,8 +287,10 @@ def _int8(node: Node, place: int) -> bool:
 
 
 def _arm_conv_last_reads(node: Node, core: Core, place: int, output: int) -> Iterable[Run] | None:
-    """A pixel's window is read before the pixel is written (arm_convolve_s8), or all through the writing of an output
-    row (arm_convolve_1x1_s8), of four pixels (arm_convolve_1x1_s8_fast with Helium) or of all.
+    """The last reads of arm_convolve_wrapper_s8's functions.
+
+    arm_convolve_s8 reads a pixel's window before it writes the pixel. arm_convolve_1x1_s8 reads until a row of output
+    is written; arm_convolve_1x1_s8_fast until four pixels (Helium) or all pixels are written.
     """
     if node.input(place).type is TensorType.FLOAT32:
         return _conv_last_reads(node, core, place, output)
@@ -312,7 +315,7 @@ def _arm_conv_last_reads(node: Node, core: Core, place: int, output: int) -> Ite
 
 
 def _arm_depthwise_last_reads(node: Node, core: Core, place: int, output: int) -> Iterable[Run] | None:
-    """A channel is read before it is written, at most with others of its pixel.
+    """A channel is read before it is written, or before its whole pixel is written.
 
     With Helium, one input channel becomes a CONV_2D, and more than 124 channels take several rounds.
     """

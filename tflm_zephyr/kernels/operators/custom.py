@@ -45,7 +45,7 @@ def _detection_scratch(node: Node, core: Core) -> tuple[int, ...]:
 
 
 def _decode_persistent(node: Node, core: Core) -> tuple[int, ...]:
-    """Pointers to decoders, then each output's decoder and, pruned per channel, its zero points."""
+    """Pointers to decoders, then each output's decoder and, if pruned per channel, its zero points."""
     found = [4 * len(node.operator.outputs)]
     for number in range(len(node.operator.outputs)):
         ancillary, output = node.input(2 * number + 1), node.output(number)

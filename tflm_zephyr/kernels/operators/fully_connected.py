@@ -114,7 +114,7 @@ def _arm_matmul_scratch(node: Node, core: Core) -> tuple[int, ...]:
 def _in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """FULLY_CONNECTED: reference/integer_ops/fully_connected.h and reference/fully_connected.h.
 
-    Loops: batch, out_channel, then the whole row of the batch is read and one element written. Worth something
+    Loops: batch, out_channel, then the whole row of the batch is read and one element written. It saves memory
     with several batches only.
     """
     source, result = node.input(0), node.output()

@@ -39,9 +39,9 @@ def _embedding_persistent(node: Node, core: Core) -> tuple[int, ...]:
 def _concatenation_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """CONCATENATION: reference/concatenation.h.
 
-    For each of the outer indices, one memcpy from every input in turn. The two sides of a memcpy must not overlap,
-    so its own bytes count as written: input i, with p bytes of a turn before it, n of its own and t in all, is at
-    k * t + p + n against k * n in turn k.
+    For each of the outer indices (a turn), one memcpy from every input. The two sides of a memcpy must not overlap,
+    so its own bytes count as written. In turn k, for an input with n bytes per turn, p bytes of other inputs before it
+    and t bytes of all inputs, k * t + p + n bytes are written and byte k * n is read.
     """
     result, inputs = node.output(), [node.input(place) for place in range(len(node.operator.inputs))]
     rank, axis = len(result.shape), node.option("axis")
@@ -73,9 +73,9 @@ def _split_v_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
 def _pieces(node: Node, *, value: int, axis: int) -> tuple[InPlaceDistance, ...]:
     """split.cc, split_v.cc SplitImpl.
 
-    The input is read once from front to back, its pieces go to the outputs in turn. Output i is written no farther
-    than what was read of its own pieces, so it may begin where its first piece does. (The outputs may not overlap
-    each other, but each bounds only what the input still has to give.)
+    The input is read once from front to back; its pieces go to the outputs in turn. An output is never longer than
+    the pieces of it that were read, so it may begin where its first piece does. (The outputs may not overlap each
+    other, but each bounds only the rest of the input.)
     """
     source, axes = node.input(value), constants(node.optional_input(axis))
     rank = len(source.shape)

@@ -36,9 +36,9 @@ def _l2_persistent(node: Node, core: Core) -> tuple[int, ...]:
 def _in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """reference/integer_ops/pooling.h and reference/pooling.h; CMSIS-NN's arm_avgpool_s8.c and _s16.c.
 
-    Loops: batch, out_y, out_x, channel; the window is read in that channel, then its element is written: as many
-    channels written as stand before the one that is read. CMSIS-NN's average: plain C does the same, Helium goes in
-    blocks that are read, then written, with DSP a pixel is summed in a buffer before it is written.
+    Loops: batch, out_y, out_x, channel; the window is read in that channel, then its element is written. Channel c is
+    read when c channels of the pixel are written. CMSIS-NN's average: plain C does the same, Helium reads a block,
+    then writes it, and with DSP a pixel is summed in a buffer before it is written.
     """
     windows = pool_windows(node)
     return at_distance(windows.lead() if windows is not None else None)
@@ -47,8 +47,8 @@ def _in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
 def _arm_max_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """MAX_POOL_2D, int8 and int16: arm_max_pool_s8.c and _s16.c.
 
-    Loops: batch, y, x; the window's first pixel is copied to the output by memcpy, the others are compared with
-    what stands there: the whole pixel counts as written. At a batch's end the output is clamped in place.
+    Loops: batch, y, x; the window's first pixel is copied to the output by memcpy, the others are compared with the
+    output there: the whole pixel counts as written. At a batch's end the output is clamped in place.
     """
     if node.input(0).type is TensorType.FLOAT32:
         return _in_place(node, core)

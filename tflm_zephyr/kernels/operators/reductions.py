@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that reduce or accumulate along axes.
 
-Sources: reduce_common.cc, arg_min_max.cc, cumsum.cc (tensorflow/lite/micro/kernels). They set or reread their
-output, or
-go back in their input: none works in place. Up to 8d404de7 EvalMeanHelper and EvalSumHelper keep two axes and five
-dimensions in arrays on the stack and write past them; fcc760af has scratch buffers for both, REDUCE_MIN and REDUCE_ALL.
+Sources: reduce_common.cc, arg_min_max.cc, cumsum.cc (tensorflow/lite/micro/kernels). They set or reread their output,
+or go back in their input: none works in place. Up to 8d404de7 EvalMeanHelper and EvalSumHelper have arrays for two axes
+and five dimensions on the stack and write past them; fcc760af has scratch buffers for both, REDUCE_MIN and REDUCE_ALL.
 """
 
 from __future__ import annotations

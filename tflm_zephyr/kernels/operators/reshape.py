@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that keep the elements and change the shape, and those that make a shape or fill one.
+"""Operators that keep the elements and change the shape, make a shape, or fill one.
 
 Sources: reshape.cc, squeeze.cc, expand_dims.cc, shape.cc, fill.cc, broadcast_to.cc, broadcast_args.cc
 (tensorflow/lite/micro/kernels). From TFLM fcc760af on the axis, shape and dims inputs must be constants.

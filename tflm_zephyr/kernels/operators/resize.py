@@ -2,9 +2,8 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
 
 Sources: resize_bilinear.cc, resize_nearest_neighbor.cc (tensorflow/lite/micro/kernels),
-reference/resize_nearest_neighbor.h.
-RESIZE_BILINEAR was not read for in-place distances. Up to 8d404de7 RESIZE_NEAREST_NEIGHBOR takes half_pixel_centers for
-false, whatever the model says.
+reference/resize_nearest_neighbor.h. RESIZE_BILINEAR was not read for in-place distances. Up to 8d404de7
+RESIZE_NEAREST_NEIGHBOR ignores the model's half_pixel_centers and takes it as false.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def _nearest_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """RESIZE_NEAREST_NEIGHBOR: reference/resize_nearest_neighbor.h.
 
     Loops: batch, y, x, then one memcpy of a pixel, whose own bytes count as written. A pixel's place in the output
-    and that of its source are sums of a part for each loop.
+    and that of its source are sums of one term per loop.
     """
     source, result = node.input(0), node.output()
     if len(source.shape) != 4 or len(result.shape) != 4 or max(*source.shape[1:3], *result.shape[1:3]) > _MOST_PIXELS:
@@ -62,7 +61,7 @@ def _single(value: float) -> float:
 
 
 def _nearest_last_reads(node: Node, core: Core, place: int, output: int) -> Iterable[Run] | None:
-    """A pixel of input is read until the last pixel of output that is copied from it is there."""
+    """A pixel of input is read until the last pixel of output that is copied from it is written."""
     given, taken = node.input(0), node.output()
     batches, height, width, depth = given.shape
     _, out_height, out_width, _ = taken.shape

@@ -4,8 +4,8 @@
 Sources: transpose.cc, transpose_common.cc, reverse.cc, depth_to_space.cc, space_to_depth.cc, space_to_batch_nd.cc,
 batch_to_space_nd.cc and cmsis_nn/transpose.cc (tensorflow/lite/micro/kernels); CMSIS-NN e9328d61,
 Source/TransposeFunctions/arm_transpose_s8.c. All but TRANSPOSE scatter and allow nothing in place. From TFLM
-fcc760af on
-TRANSPOSE takes int16, wants a constant permutation, and has a CMSIS-NN kernel for int8; REVERSE_V2 is there.
+fcc760af on TRANSPOSE takes int16, requires a constant permutation, and has a CMSIS-NN kernel for int8; REVERSE_V2
+exists.
 """
 
 from __future__ import annotations

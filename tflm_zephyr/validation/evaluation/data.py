@@ -15,7 +15,7 @@ from tflm_zephyr.validation.inputs.sample import InputOptions
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """`inputs` of each sample, ready for a device; `dataset` has their `y`. `labels`: the classes' names, or none."""
+    """Labelled samples: `inputs` as bytes, `dataset` with their `y`. `labels`: the classes' names, or none."""
 
     inputs: tuple[tuple[bytes, ...], ...]
     dataset: Dataset
@@ -30,10 +30,10 @@ def load_labelled(
     labels: Sequence[str],
     truth: Path | None = None,
 ) -> Labelled:
-    """The data set at `path` for a model with the inputs `tensors` and so many `classes`.
+    """The data set at `path` for a model with the inputs `tensors` and this number of `classes`.
 
-    A folder's subfolders are the classes: those of `labels`, else numbers from 0 on, else one for each class, sorted
-    by name. `truth` is the .npy of classes beside an .npy of inputs. Raises ToolError.
+    A folder's subfolders are the classes: named as `labels`, or numbered from 0 on, or one for each class, sorted by
+    name. `truth` is the .npy of classes beside an .npy of inputs. Raises ToolError.
     """
     if path.is_dir():
         return _folder(path, tensors, options, _names(path, classes, labels))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples spread over sessions: whoever is free takes the next, and one that fails hands its own back."""
+"""Samples spread over sessions: a free session takes the next sample; a session that fails gives its sample back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tflm_zephyr.validation.evaluation.state import SampleResult
 Opener = Callable[[], AbstractContextManager[Session]]
 _TICK_S = 0.2
 _GRACE_S = 5.0
-_MOST_STOPPED = 2  # devices by one sample, which then is the one to blame
+_MOST_STOPPED = 2  # devices that end with the same sample, before the sample counts as the cause
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SampleDone:
 
 @dataclass(frozen=True)
 class SessionLost:
-    """A worker that has ended: its device is gone, while others go on."""
+    """A worker that ended because its device was lost, while others continue."""
 
     error: ToolError
 
@@ -45,8 +45,8 @@ class _SessionOpened:
 class Pool:
     """Runs samples on as many sessions as there are `openers`, each opened and used in a thread of its own.
 
-    A context manager: at its end all sessions are closed. Every sample starts from the model's initial state, so
-    that who ran it, and after which other, makes no difference.
+    A context manager: at its end all sessions are closed. Every sample starts from the model's initial state, so that
+    its result does not depend on the session or on earlier samples.
     """
 
     def __init__(self, openers: Sequence[Opener]) -> None:
@@ -58,7 +58,7 @@ class Pool:
         self._start, self._stop = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
         self._alive = 0
-        self._stopped: Counter[int] = Counter()  # how many devices ended with each sample
+        self._stopped: Counter[int] = Counter()  # number of devices that ended with each sample
 
     def __enter__(self) -> Pool:
         self._threads = [
@@ -78,9 +78,9 @@ class Pool:
             thread.join(max(until - time.monotonic(), 0.0))
 
     def hello(self) -> Hello:
-        """The hello of the sessions, once all have answered; all have the same app, model, kernels and ticks.
+        """The hello of the sessions, when all have answered; all have the same app, model, kernels and ticks.
 
-        Raises the first error of a session that does not open, DeviceError when they are not alike.
+        Raises the first error of a session that does not open, DeviceError when the sessions differ.
         """
         found: list[_SessionOpened] = []
         while len(found) < len(self._openers):
@@ -103,10 +103,10 @@ class Pool:
         return first
 
     def run(self, samples: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[SampleDone | SessionLost]:
-        """Each sample's result as it comes, by the number given with it; and sessions that were lost on the way.
+        """Yields each sample's result with the sample's number, and each session that is lost.
 
-        Raises the last session's error when none is left, ModelFailedError for a sample that the model fails on, and
-        the error of a sample with which two devices ended.
+        Raises the last session's error when no session is left, ModelFailedError for a sample that the model fails on,
+        and the error of a sample with which two devices ended.
         """
         for sample in samples:
             self._todo.put(sample)
@@ -162,7 +162,7 @@ class Pool:
             except ToolError as error:
                 named = type(error)(error.what, where=f"sample {sample[0]}, {error.where}", hint=error.hint)
                 self._stopped[sample[0]] += 1
-                if isinstance(error, ModelFailedError):  # it would on every other device, one after the other
+                if isinstance(error, ModelFailedError):  # it would fail on every device
                     raise named from error
                 if self._stopped[sample[0]] >= _MOST_STOPPED:
                     self._events.put(named)

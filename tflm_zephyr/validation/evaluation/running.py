@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole data set through a pool of sessions, kept in a file on the way."""
+"""Runs a whole data set through a pool of sessions and keeps the results in a file."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def run_all(
 ) -> tuple[SampleResult, ...]:
     """The results of all `inputs`, in their order. Samples whose results the file `kept` has are not run again.
 
-    `build` stands for the files that run, as in key_of. `on_start` gets how many samples those are that are not run
-    again, `on_lost` the error of a session that ended while others go on, `on_interrupt` how to go on after Ctrl-C.
-    `kept` is written every few seconds and at the end, whatever that end is. Raises ToolError.
+    `build` is a digest of the files that run, as in key_of. `on_start` gets the number of samples that are not run
+    again, `on_lost` the error of a session that ended while others continue, `on_interrupt` a text on how to continue
+    after Ctrl-C. `kept` is written every few seconds and at the end, also after an error. Raises ToolError.
     """
     key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
     results = state.load_state(kept, key, count, size) if kept is not None else {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluation's results so far, in a file, so that it can go on after a cable was pulled.
+"""An evaluation's results so far, in a file, so that it can continue after an interruption.
 
 JSON: {version, key, count, results: {"<sample>": ["<first output in hex>", ticks]}}. The key is a digest of
-the model, the app's build, its target and all inputs: results of anything else are refused.
+the model, the app's build, its target and all inputs: a file with another key is refused.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class _StateFile:
 
 
 def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> str:
-    """A digest of what results depend on: the device's hello without the link's name, every input, `build`.
+    """A digest of all that results depend on: the device's hello without the link's name, every input, `build`.
 
-    `build` stands for the files that run (device.transport.digest_of), as two builds of one app have the same hello.
+    `build` is a digest of the files that run (device.transport.digest_of); two builds of an app have the same hello.
     """
     digest = hashlib.sha256()
     for text in (build, repr(replace(hello, link=""))):
@@ -56,7 +56,7 @@ def key_of(hello: Hello, inputs: Sequence[Sequence[bytes]], build: str = "") -> 
 
 
 def load_state(path: Path, key: str, count: int, output_bytes: int) -> dict[int, SampleResult]:
-    """The results in `path`, none when there is no such file. Raises ToolError when they are of something else."""
+    """The results in `path`, none when there is no such file. Raises ToolError when the key or the sizes differ."""
     try:
         kept = read_values(_StateFile, load_json(path))
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def load_state(path: Path, key: str, count: int, output_bytes: int) -> dict[int,
 
 
 def save_state(path: Path, key: str, count: int, results: Mapping[int, SampleResult]) -> None:
-    """All `results` at `path`, whole or not at all; the same bytes in whatever order they came."""
+    """Write all `results` to `path` atomically; the bytes do not depend on the results' order."""
     pairs = {index: (results[index].output, results[index].ticks) for index in sorted(results)}
     raw = plain_values(_StateFile(_VERSION, key, count, pairs))
     try:

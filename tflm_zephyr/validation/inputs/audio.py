@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as a model's input: window after window, or through a front-end model as rows of features."""
+"""Sound files as a model's input: window after window, or as rows of features from a front-end model."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     import numpy
 
 _FULL_SCALE = 32768.0
-_UNKNOWN_BYTES = 0x7FFF0000  # what programs write that make sound into a pipe says no length: this or more
+_UNKNOWN_BYTES = 0x7FFF0000  # programs that write sound to a pipe give no length, but this or more
 
 
 def audio_samples(data: bytes, name: str, tensor: TensorLike, options: InputOptions) -> list[Sample]:
     """The WAV file in `data` for the input `tensor`.
 
     Sound samples are 16 bits: an int16 tensor that is not quantised takes them as they are, others as real values
-    from -1 to 1. Without a front end each window is a sample of its own, the first of which starts afresh. With
-    one, which runs from its initial state over all windows in turn, its outputs are the rows of the
-    model's input; as many windows as fill it make a sample. What is left at the end is not used, and a note says so.
-    A rate other than `options.rate_hz` is refused; a .tflite does not tell its model's, so without it a note names that
-    of the file.
+    from -1 to 1. Without a front end each window is a sample, and the first one starts from the model's initial state.
+    A front end runs from its initial state over all windows in turn; its outputs are the rows of the model's input,
+    and as many windows as fill the input make a sample. Windows left at the end are not used, and a note says so.
+    A rate other than `options.rate_hz` is refused. As a .tflite does not state its model's rate, a note names the
+    file's rate when the option is not given.
     """
     sound, rate_hz, notes = _read(data, name, options.rate_hz)
     front = options.frontend
@@ -62,7 +62,7 @@ def audio_samples(data: bytes, name: str, tensor: TensorLike, options: InputOpti
 
 
 def _row(data: bytes, made: TensorLike, tensor: TensorLike, name: str) -> bytes:
-    """A front end's output as elements of the model's input: its own where the types agree."""
+    """A front end's output as elements of the model's input; unchanged where the types agree."""
     if made.type == tensor.type and not (made.scale and tensor.scale and made.scale != tensor.scale):
         return data
     values = real_values(made, data) if made.scale or made.type.startswith("float") else raw_elements(made, data)
@@ -72,7 +72,7 @@ def _row(data: bytes, made: TensorLike, tensor: TensorLike, name: str) -> bytes:
 def _blocks(
     rows: list[bytes], tensor: TensorLike, name: str, notes: list[str], lengths: tuple[int, int]
 ) -> list[Sample]:
-    """As many samples as the rows fill."""
+    """Samples made from the rows, as many as they fill."""
     needed = prod(tensor.shape) * element_type(tensor).itemsize // len(rows[0])
     count, (sound, window) = len(rows) // needed, lengths
     if not count:
@@ -97,7 +97,7 @@ def _bytes(window: numpy.ndarray, tensor: TensorLike, name: str, raw: bool) -> b
 
 
 def _read(data: bytes, name: str, wanted_hz: int | None) -> tuple[numpy.ndarray, int, list[str]]:
-    """Sound samples as int16, mono, how many there are in a second, and what that took."""
+    """Sound samples as int16, mono; their rate in Hz; notes on conversions."""
     import numpy
 
     try:

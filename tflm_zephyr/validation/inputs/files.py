@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file or standard input -> samples; what it holds shows in its first bytes."""
+"""A file or standard input -> samples; the first bytes show its format."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MAGICS = (
 def read_samples(source: str, tensors: Sequence[TensorLike], options: InputOptions, name: str = "") -> list[Sample]:
     """The samples in the file `source`, or in standard input for "-", for a model with the inputs `tensors`.
 
-    An .npz holds x, or x0, x1, ... with one row a sample; an .npy x alone; either may hold one sample just in the
-    tensor's shape. Images, sound and tables: see image.py, audio.py and table.py; a .bin file holds all inputs'
-    bytes, sample after sample. Raises ToolError, naming the file, for all that does not suit; `name` does that, by
-    default the file's own without its folders.
+    An .npz holds x, or x0, x1, ... with one row per sample; an .npy holds only x; either may hold a single sample in
+    the tensor's shape. Images, sound and tables: see image.py, audio.py and table.py; a .bin file holds all inputs'
+    bytes, sample after sample. Raises ToolError, which names the file, for content that does not fit. `name`: the name
+    for errors, by default the file's own without its folders.
     """
     name = name or ("standard input" if source == STDIN else Path(source).name)
     data = _content(source)
@@ -90,7 +90,7 @@ def _array_samples(
 
 
 def _is_one(array: numpy.ndarray, tensor: TensorLike) -> bool:
-    """Whether `array` is one sample, without a dimension for samples before it."""
+    """Whether `array` is one sample, without a leading dimension for samples."""
     shape = tuple(tensor.shape)
     return array.shape in (shape, shape[1:], (prod(shape),)) and array.size == prod(shape) and array.shape[:1] != (1,)
 

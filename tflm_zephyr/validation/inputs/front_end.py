@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Front ends: models that make a row of features of each window of sound, on this host or on the device itself."""
+"""Front ends: models that make a row of features from each window of sound, on this host or on the device."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class FrontEnd(Protocol):
         ...
 
     def done(self) -> None:
-        """No more recordings come."""
+        """End the use of the front end."""
 
 
 class HostFrontEnd:
-    """In TFLM on this host."""
+    """A front end in TFLM on this host."""
 
     def __init__(self, model: Model) -> None:
         """Raises ToolError for a model of several inputs."""
@@ -54,7 +54,7 @@ class HostFrontEnd:
 
 
 class DeviceFrontEnd:
-    """Another model of the app that `session` drives, selected from now on until `done`."""
+    """A front end on the device: another model of the session's app, selected until `done`."""
 
     def __init__(self, session: Session, name: str) -> None:
         """Raises DeviceError for an unknown model, ToolError for one of several inputs."""

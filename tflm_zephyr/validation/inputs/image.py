@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images as a model's input: channels, size and pixel values as its tensor asks for."""
+"""Images as a model's input: converted to its tensor's channels, size and pixel values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy
     from PIL.Image import Image
 
-# What models are trained on: 0..1, -1..1, 0..255, -128..127.
+# Pixel ranges that models are trained on: 0..1, -1..1, 0..255, -128..127.
 _RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (-128.0, 127.0))
 _SLACK = 0.02
 _CHANNELS = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -24,7 +24,7 @@ _MANY_LEVELS, _MOSTLY_PLAIN, _FEW_LEAPS = 64, 0.25, 16
 
 
 def is_image(data: bytes) -> bool:
-    """Whether Pillow, where it is installed, takes `data` for an image, by its first bytes."""
+    """Whether Pillow, if it is installed, identifies `data` as an image by its first bytes."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -35,16 +35,16 @@ def is_image(data: bytes) -> bool:
             Image.open(io.BytesIO(data)).close()
     except UnidentifiedImageError:
         return False
-    except Exception:  # one of its readers knows it, and finds it damaged or too large: reading it tells
+    except Exception:  # a reader identified it, but it is damaged or too large: image_sample reports that
         return True
     return True
 
 
 def image_sample(data: bytes, name: str, tensor: TensorLike, options: InputOptions) -> Sample:
-    """The image in `data` (PNG, BMP, whatever Pillow reads) for the input `tensor`.
+    """The image in `data` (PNG, BMP, any format that Pillow reads) for the input `tensor`.
 
-    Raises ToolError when it is no image, or the tensor has no image's shape, or does not show what range pixels
-    have in it.
+    Raises ToolError when `data` is no image, the tensor does not have an image's shape, or its quantisation does not
+    show the range of pixel values.
     """
     import numpy
 
@@ -93,7 +93,7 @@ def _layout(tensor: TensorLike, name: str) -> tuple[int, int, int, bool]:
 
 
 def _fitted(picture: Image, size: tuple[int, int], mode: str, resampling: str) -> tuple[Image, list[str]]:
-    """`picture` with 8 bits a channel, in `mode` and `size`, and what that took."""
+    """`picture` with 8 bits a channel, in `mode` and `size`; notes on conversions."""
     from PIL import Image
 
     notes = []
@@ -138,7 +138,7 @@ def _elements(pixels: numpy.ndarray, tensor: TensorLike, name: str, options: Inp
 
 
 def _shown_range(tensor: TensorLike) -> tuple[float, float] | None:
-    """The one of the usual ranges that the tensor's quantisation spans, within 2 % of its width."""
+    """The usual pixel range that the tensor's quantisation spans, within 2 % of its width."""
     if not tensor.scale:
         return None
     low, high = ((limit - tensor.zero_point) * tensor.scale for limit in limits(element_type(tensor)))
@@ -158,7 +158,7 @@ def _unknown_range(tensor: TensorLike, name: str) -> ToolError:
 
 
 def _looks_signed(pixels: numpy.ndarray) -> bool:
-    """Whether a photograph leaps between white and black where its bytes as signed numbers do not.
+    """Whether neighbouring pixels jump between white and black, but do not when the bytes are read as signed.
 
     Some tools save a tensor's bytes as an image. Pictures of mostly plain black and white do not count.
     """
@@ -171,7 +171,7 @@ def _looks_signed(pixels: numpy.ndarray) -> bool:
 
 
 def _leaps(pixels: numpy.ndarray) -> int:
-    """Neighbours that are more than three quarters of the range apart."""
+    """The number of neighbours that differ by more than three quarters of the range."""
     import numpy
 
     wide = pixels.astype(numpy.int16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's input bytes, and the options by which files become those."""
+"""A model's input bytes, and the options for reading them from files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RESAMPLINGS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
 
 @dataclass(frozen=True)
 class Sample:
-    """One inference: `inputs` has the bytes of each model input. `notes` say what was done to the file's content.
+    """One inference: `inputs` has the bytes of each model input. `notes` describe conversions of the file's content.
 
-    `fresh`: it starts from the model's initial state; otherwise it goes on from the sample before, as the windows of
-    one recording do.
+    `fresh`: the run starts from the model's initial state; otherwise it continues from the previous sample, as the
+    windows of one recording do.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """How files are read.
+    """Options for reading files.
 
     `raw`: numbers, pixels and sound samples are the tensors' own elements, not real values. `pixels`: the real
-    values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: from one window
-    of a recording to the next, None for windows that follow each other. `frontend`: a model that turns
-    windows into the rows of the model's input. `rate_hz`: the rate of the sound that the model takes; None: not known,
-    any rate is taken, with a note. `format`: one of FORMATS, or "" for what the content shows.
+    values of black and white, None for those that the tensor's quantisation shows. `stride_samples`: distance from one
+    window of a recording to the next, None for windows that follow each other. `frontend`: a model that turns windows
+    into the rows of the model's input. `rate_hz`: the sound's rate that the model expects; None accepts any rate, with
+    a note. `format`: one of FORMATS, or "" to detect it from the content.
     """
 
     raw: bool = False
@@ -48,7 +48,7 @@ class InputOptions:
 
 
 def one_input(count: int, what: str, where: str) -> None:
-    """ToolError unless the model has one input: `what` holds one."""
+    """ToolError unless the model has one input, as `what` holds only one."""
     if count != 1:
         raise ToolError(
             f"{what} is one input, the model has {count}", where=where, hint="Save all inputs in an .npz as x0, x1, ..."

@@ -20,11 +20,11 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 
 def table_samples(data: bytes, name: str, tensors: Sequence[TensorLike], *, raw: bool) -> list[Sample]:
-    """The lines of the text in `data`, numbers apart by commas, semicolons or blanks.
+    """The lines of the text in `data`, with numbers separated by commas, semicolons or blanks.
 
-    Numbers are real values, or with `raw` elements; those for an integer tensor that is not quantised are
-    elements in any case. Empty lines, lines that begin with #, and a first line of names are passed over. Raises
-    ToolError naming the line.
+    Numbers are real values, or with `raw` elements; numbers for an integer tensor that is not quantised are always
+    elements. Empty lines, lines that begin with #, and a first line of names are ignored. Raises ToolError, which
+    names the line.
     """
     try:
         lines = data.decode("utf-8-sig").splitlines()

@@ -135,7 +135,7 @@ def test_the_middle_of_a_run_only() -> None:
 
 
 def test_began_and_never_ended() -> None:
-    assert "began and did not get to its end" in fails(ScriptedLink(as_bytes(self_test()[:4])))
+    assert "started and did not finish" in fails(ScriptedLink(as_bytes(self_test()[:4])))
 
 
 def test_ended_too_early() -> None:

@@ -81,7 +81,7 @@ def test_a_version_that_was_not_asked_for_is_told() -> None:
     ],
 )  # fmt: skip
 def test_a_hello_that_cannot_be_is_malformed(facts: dict[str, object], said: str) -> None:
-    with pytest.raises(DeviceError, match=rf"the answer is not what the protocol says \(.*{said}"), opened(**facts):
+    with pytest.raises(DeviceError, match=rf"the answer breaks the protocol \(.*{said}"), opened(**facts):
         pass
 
 

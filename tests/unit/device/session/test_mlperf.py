@@ -78,7 +78,7 @@ def runner(started: Started) -> Runner:
 
 
 def halves(levels: np.ndarray, outputs: int, *, plain: bool = False) -> list[float]:
-    """What the model makes of its input's elements, as real values."""
+    """The model's outputs for its input's elements, as real values."""
     made = np.trunc(levels[:outputs].astype(float) / 2)
     return [float(level) if plain else float((level - OUT_ZERO) * OUT_SCALE) for level in made]
 

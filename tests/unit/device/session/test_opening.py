@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session is opened on, and what is told when there is nothing to open."""
+"""The link that a session opens, and the errors when there is none."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_other_inputs_and_a_short_recording_differ(program: Path, tmp_path: Path
             session.invoke([image])
     with (
         open_session(DeviceTarget(recording=whole, model="toy")) as replayed,
-        pytest.raises(DeviceError, match="the recording has no answer to this write: it is of other inputs"),
+        pytest.raises(DeviceError, match="the recording has no answer to this write: it has other inputs"),
     ):
         replayed.invoke([bytes(BYTES)])
     lines = whole.read_text().splitlines(keepends=True)

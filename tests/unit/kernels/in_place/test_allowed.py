@@ -349,7 +349,7 @@ def test_person_detect_on_both_libraries(shared: Path) -> None:
 
 
 def test_kinds_of_kernels_are_all_that_the_rules_depend_on() -> None:
-    """What is checked for one core holds for all of its kind: operators overlap as far with DSP as without."""
+    """A check for one core holds for all of its kind: operators overlap as far with DSP as without."""
     assert [kind_of(kernel_library("reference")), kind_of(kernel_library("cmsis_nn"))] == ["reference", "cmsis_nn"]
     cores = ((False, False), (True, False), (True, True))
     plain, dsp, helium = (kernel_library("cmsis_nn", dsp=dsp, mve=mve) for dsp, mve in cores)

@@ -111,7 +111,7 @@ def test_cmsis_nn_windows(core: str) -> None:
 
 
 def convolution(shapes: Shapes, trace: Trace, core: str) -> None:
-    """arm_convolve_wrapper_s8, with the order of arm_convolve_s8 for what nobody has read."""
+    """arm_convolve_wrapper_s8, with the order of arm_convolve_s8 for functions that were not read."""
     if shapes.window != (1, 1) or shapes.dilation != (1, 1) or shapes.groups > 1:
         arm.convolve_s8(shapes, trace, core)
     elif shapes.stride == (1, 1):
@@ -210,7 +210,7 @@ def test_copies_and_what_is_kept() -> None:
     model = parse_model(Case("ADD", (replace(x, variable=True), x), (x,), {}).build())
     assert "keeps its values" in str(why(REFERENCE, model, 0, 2, 0))
     assert why(REFERENCE, model, 1, 2, 0) is None
-    assert "nobody has read" in str(why(REFERENCE.without(["ADD"]), model, 1, 2, 0))
+    assert "an order that is not known" in str(why(REFERENCE.without(["ADD"]), model, 1, 2, 0))
     model = parse_model(Case("CAST", (Spec((8,), "int32"),), (Spec((8,), "float32"),)).build())
     assert "reordered" in str(why(REFERENCE, model, 0, 1, 0))
 
@@ -388,4 +388,4 @@ def test_window_cases_with_int4_weights() -> None:
         case = window_case(key, shapes, True, "int8", "int4")
         assert both_statements_agree(REFERENCE, case) == 1
         model = parse_model(case.build())
-        assert all("nobody has read" in str(why(library, model, 0, 3, 31)) for library in CORES.values())
+        assert all("an order that is not known" in str(why(library, model, 0, 3, 31)) for library in CORES.values())

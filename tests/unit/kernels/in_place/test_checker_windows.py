@@ -167,7 +167,7 @@ def test_float_has_the_reference_kernel_everywhere() -> None:
 
 
 def test_sixteen_bits_and_int4_weights() -> None:
-    """The reference's loops are the same; CMSIS-NN's nobody has read."""
+    """The reference's loops are the same; those of CMSIS-NN were not read."""
     rng = random.Random(8)
     for key in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         for kind, weights in (("int16", "int8"), ("int8", "int4")):

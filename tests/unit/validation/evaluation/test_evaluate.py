@@ -54,7 +54,7 @@ class Slow(FakeSession):
 
 
 class Bench:
-    """What opens sessions, with those that it has opened."""
+    """An opener of sessions that remembers the sessions it opened."""
 
     def __init__(self, *kinds: dict[str, Any]) -> None:
         self.kinds, self.sessions, self.lock = list(kinds), [], threading.Lock()
