@@ -12,7 +12,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-_GRACE_S = 2.0
+_GRACE_S = 0.7
+
+
+class _Children:
+    """The running children, and whether this process is ending: one table, as a signal ends a whole process."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.ending = False
+
+
+_CHILDREN = _Children()
+
+
+def end_all(sig: signal.Signals = signal.SIGTERM) -> None:
+    """Send `sig` to the groups of all children, whichever thread started them, and let no other start from now on.
+
+    For a process that is ending: threads that wait for a child go on at once. Takes no lock, so that a signal handler
+    may call it.
+    """
+    _CHILDREN.ending = True
+    for child in list(_CHILDREN.running):
+        _signal_group(child, sig)
 
 
 @dataclass(frozen=True)
@@ -62,7 +84,10 @@ def spawn(
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
     merge_stderr: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a process group of its own; leaving the block kills the whole group."""
+    """A child in a process group of its own; leaving the block kills the whole group.
+
+    Raises KeyboardInterrupt after `end_all`.
+    """
     child = subprocess.Popen(
         list(argv),
         cwd=cwd,
@@ -72,10 +97,14 @@ def spawn(
         stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
         start_new_session=True,
     )
+    _CHILDREN.running.add(child)
     try:
+        if _CHILDREN.ending:  # another thread's child, started while `end_all` went through the table
+            raise KeyboardInterrupt
         yield child
     finally:
         kill_tree(child)
+        _CHILDREN.running.discard(child)  # not before: a second signal may interrupt the line above
         for stream in (child.stdin, child.stdout, child.stderr):
             if stream is not None:
                 stream.close()
@@ -84,15 +113,22 @@ def spawn(
 def kill_tree(child: subprocess.Popen[bytes]) -> None:
     """End the child's process group: SIGTERM, then SIGKILL for whatever is still there."""
     for sig in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(child.pid, sig)
-        except (ProcessLookupError, PermissionError):
+        if not _signal_group(child, sig):
             break
         try:
             child.wait(timeout=_GRACE_S)
         except subprocess.TimeoutExpired:
             continue
     child.wait()
+
+
+def _signal_group(child: subprocess.Popen[bytes], sig: signal.Signals) -> bool:
+    """Whether there is such a group still."""
+    try:
+        os.killpg(child.pid, sig)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 PIPE = subprocess.PIPE

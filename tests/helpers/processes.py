@@ -3,8 +3,26 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
+
+from tests.conftest import ROOT
+
+
+def start(*argv: object, before: str = "", **env: str) -> subprocess.Popen[bytes]:
+    """The command line in a process of its own, after the statement `before`."""
+    imports = "import sys\nfrom tflm_zephyr.build import west as build\nfrom tflm_zephyr.cli import main as cli"
+    code = f"{imports}\n{before}\nsys.exit(cli.main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, argv)],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def alive(pid: int) -> bool:
@@ -22,8 +40,8 @@ def gone(pid: int, seconds: float = 5.0) -> bool:
     return not alive(pid)
 
 
-def pid_from(path: Path) -> int:
-    ends = time.monotonic() + 5.0
+def pid_from(path: Path, seconds: float = 30.0) -> int:
+    ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if path.exists() and (text := path.read_text()):
             return int(text)

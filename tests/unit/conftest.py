@@ -60,9 +60,10 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         said = capsys.readouterr()
         return Outcome(code, said.out, said.err)
 
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {sig: signal.getsignal(sig) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield run
-    signal.signal(signal.SIGTERM, handler)
+    for sig, handler in handlers.items():
+        signal.signal(sig, handler)
 
 
 @pytest.fixture

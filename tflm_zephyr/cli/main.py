@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
 
-Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 130 interrupted,
-143 ended by SIGTERM.
+Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 129 the terminal was closed,
+130 interrupted, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
 from tflm_zephyr.cli.device_options import add_infer as _infer
 from tflm_zephyr.cli.device_options import add_profile as _profile
 from tflm_zephyr.cli.device_options import add_verify as _verify
+from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals, end_line
 from tflm_zephyr.cli.machine_options import add_doctor as _doctor
 from tflm_zephyr.cli.machine_options import add_inspect as _inspect
 from tflm_zephyr.cli.machine_options import add_setup as _setup
@@ -37,7 +38,6 @@ from tflm_zephyr.cli.plan_options import add_planning
 from tflm_zephyr.errors import ToolError
 
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
-_SIGNAL_EXIT = 128
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Execute a parsed command line and return its exit code."""
-    signal.signal(signal.SIGTERM, _on_sigterm)
+    catch_signals()
     handler = _handler(args.tflm_command)
     say = _quiet if args.json else _say
     args.confirm = _confirm
@@ -65,11 +65,15 @@ def run(args: argparse.Namespace) -> int:
         print(f"tflm-zephyr: error: {_one_line(str(err))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("tflm-zephyr: interrupted", file=sys.stderr)
-        return _SIGNAL_EXIT + signal.SIGINT
+        print(end_line(signal.SIGINT), file=sys.stderr)
+        return SIGNAL_EXIT + signal.SIGINT
+    except SystemExit as err:  # by a signal
+        if isinstance(err.code, int) and err.code > SIGNAL_EXIT:
+            print(end_line(err.code - SIGNAL_EXIT), file=sys.stderr)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _SIGNAL_EXIT + signal.SIGPIPE
+        return SIGNAL_EXIT + signal.SIGPIPE
     except OSError as err:  # user files: a name too long, a folder without permission, a full disk
         if args.traceback or err.filename is None:
             raise
@@ -335,7 +339,3 @@ def _confirm(question: str) -> bool | None:
         return None
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _on_sigterm(signum: int, frame: object) -> None:
-    raise SystemExit(_SIGNAL_EXIT + signum)  # so that every `with` on the way out releases its resources

@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.fakes.records import as_bytes, with_end
 from tests.fakes.west import FakeWest, make_workspace
 from tests.helpers.model_builder import ModelBuilder, chain
-from tests.helpers.processes import gone, pid_from
+from tests.helpers.processes import gone, pid_from, start
 from tests.helpers.small_models import dense, unary
 from tests.unit.conftest import Outcome, Tool
 from tflm_zephyr.build.west import FORCED
@@ -596,19 +596,6 @@ def test_boards_and_ports(tool: Tool) -> None:
 
 
 # -- signals and pipes ---------------------------------------------------------------------------------------------
-
-
-def start(*argv: object, before: str = "", **env: str) -> subprocess.Popen[bytes]:
-    """The command line in a process of its own, after the statement `before`."""
-    imports = "import sys\nfrom tflm_zephyr.build import west as build\nfrom tflm_zephyr.cli import main as cli"
-    code = f"{imports}\n{before}\nsys.exit(cli.main())"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, argv)],
-        cwd=ROOT,
-        env={**os.environ, **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
 
 
 @pytest.mark.parametrize(("sig", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

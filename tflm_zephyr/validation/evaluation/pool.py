@@ -18,6 +18,7 @@ from tflm_zephyr.validation.evaluation.state import SampleResult
 Opener = Callable[[], AbstractContextManager[Session]]
 _TICK_S = 0.2
 _GRACE_S = 5.0
+_INTERRUPTED_GRACE_S = 0.5
 _MOST_STOPPED = 2  # devices that end with the same sample, before the sample counts as the cause
 
 
@@ -70,10 +71,11 @@ class Pool:
         self._alive = len(self._threads)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         self._stop.set()
         self._start.set()
-        until = time.monotonic() + _GRACE_S
+        interrupted = kind is not None and not issubclass(kind, Exception)
+        until = time.monotonic() + (_INTERRUPTED_GRACE_S if interrupted else _GRACE_S)
         for thread in self._threads:  # one that waits for a hung device ends with this process, its emulator as well
             thread.join(max(until - time.monotonic(), 0.0))
 
