@@ -75,7 +75,7 @@ def _labels(parser: argparse.ArgumentParser) -> None:
 def _target(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the model runs")
     group.add_argument("--app", type=Path, metavar="APP", help="a generated app with host_link: true, in QEMU")
-    group.add_argument("-b", "--board", metavar="BOARD", help="which of the app's boards")
+    group.add_argument("-b", "--board", metavar="BOARD", help="one of the app's boards")
     group.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
     group.add_argument(
         "--port",
@@ -88,9 +88,9 @@ def _target(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
     group.add_argument("--host", type=Path, metavar="MODEL", help="a .tflite, in TFLM on this host")
-    group.add_argument("--replay", type=Path, metavar="FILE", help="what --record wrote")
-    group.add_argument("--record", type=Path, metavar="FILE", help="write what goes over the link")
-    group.add_argument("--model", metavar="NAME", help="which of the app's models")
+    group.add_argument("--replay", type=Path, metavar="FILE", help="a file that --record wrote")
+    group.add_argument("--record", type=Path, metavar="FILE", help="record all bytes on the link")
+    group.add_argument("--model", metavar="NAME", help="one of the app's models")
     group.add_argument(
         "--timeout", type=seconds, default=600.0, metavar="S", help="the longest that one run may take (default: 600)"
     )
@@ -105,13 +105,13 @@ def _target(parser: argparse.ArgumentParser) -> None:
 
 
 def _feed(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how inputs are read")
+    group = parser.add_argument_group("reading inputs")
     group.add_argument(
         "--raw",
         action="store_true",
         help="numbers, pixels and sound samples are the tensors' elements, not real values",
     )
-    group.add_argument("--format", choices=FORMATS, default="", help="default: what the content shows")
+    group.add_argument("--format", choices=FORMATS, default="", help="the files' format (default: by their content)")
     group.add_argument(
         "--pixels", type=two_numbers, metavar="LOW,HIGH", help="the values of black and white (default: by the tensor)"
     )
@@ -119,7 +119,7 @@ def _feed(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--frontend",
         metavar="MODEL",
-        help="what makes features of windows of sound: a .tflite, on this host, or another of the app's models by name",
+        help="the model that makes features from windows of sound: a .tflite, on this host, or another of the app's models",
     )
     group.add_argument(
         "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"

@@ -174,7 +174,7 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan",
         choices=("packed", "online"),
-        help="who plans the arena: this tool (default), or TFLM when the app starts",
+        help="the arena's planner: this tool (default), or TFLM when the app starts",
     )
     parser.add_argument(
         "--planner",
@@ -334,7 +334,7 @@ def _quiet(line: str) -> None:
 
 
 def _confirm(question: str) -> bool | None:
-    """The answer of whoever sits at the terminal, "no" for an empty one; None where there is no terminal."""
+    """The user's answer at the terminal, "no" for an empty one; None where there is no terminal."""
     if not sys.stdin.isatty():
         return None
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -62,7 +62,7 @@ def add_plan(commands: Commands) -> None:
 
 
 def add_planning(parser: argparse.ArgumentParser) -> None:
-    """How a plan may be made."""
+    """Options for planning."""
     parser.add_argument(
         "--overlap",
         choices=("auto", "off"),

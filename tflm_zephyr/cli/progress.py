@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long command is, with its rate and the time left: on a terminal only."""
+"""Progress of a long command, with its rate and the time left: on a terminal only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Bar:
-    """Counts what is done."""
+    """Counts the finished items."""
 
     def __init__(self, shown: Any) -> None:
         """`shown` is tqdm's bar."""
@@ -30,7 +30,7 @@ class Bar:
 
 @contextmanager
 def progress(total: int, what: str, unit: str) -> Iterator[Bar]:
-    """A bar on standard error; nothing at all where that is no terminal."""
+    """A bar on standard error; without a terminal it prints nothing."""
     from tqdm import tqdm
 
     with tqdm(total=total, desc=what, unit=unit, disable=None, leave=False) as shown:

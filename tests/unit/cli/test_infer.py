@@ -104,8 +104,8 @@ def test_a_file_that_is_there_stays(tool: Tool, desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["x.npy"], "nothing says where the model is to run"),
-        (["x.npy", "--app", "a", "--host", "b"], "more than one thing says where to run"),
+        (["x.npy"], "no option says where the model runs"),
+        (["x.npy", "--app", "a", "--host", "b"], "several options say where the model runs"),
         (["x.npy", "--port", "a", "--port", "b"], "2 ports were given"),
         (["none.npy", "--app", "a"], "none.npy: no such file"),
         (["x.npy", "--app", "a", "--labels", "none.txt"], "none.txt: no such file"),

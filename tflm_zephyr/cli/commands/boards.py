@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`boards` and `ports`: what can be built for, and what is plugged in."""
+"""`boards` and `ports`: the described boards, and the serial ports of this host."""
 
 from __future__ import annotations
 

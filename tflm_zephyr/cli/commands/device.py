@@ -95,7 +95,7 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _route(args: argparse.Namespace) -> Route:
-    """The way to the app: a port, or the emulator of the first board that has one."""
+    """The route to the app: a port, or the emulator of the first board that has one."""
     on_board = args.target == "serial" or args.port is not None or args.dev_id is not None or args.flash
     if args.target == "qemu" and on_board:
         raise AppError("--port and --flash are for boards, not QEMU", where="run", hint="Leave --target qemu out")
@@ -148,7 +148,7 @@ def _build_dir(args: argparse.Namespace, board: Board) -> Path:
 
 
 def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:
-    """Refuse results of another app, model or board than was asked for."""
+    """Refuse results of another app, model or board than the requested one."""
     if result.app != manifest.name or result.model not in manifest.models:
         raise DeviceError(
             f"app {result.app} with model {result.model} answered, not {manifest.name}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`doctor`: what this machine and workspace have, what is missing, and the command that brings it."""
+"""`doctor`: the installed and missing parts of this machine and workspace, with the command for each missing one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def do_doctor(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _without_packages(packages: dict[str, str]) -> Done:
-    """The one finding that can be had before the toolkit's own dependencies are there: no other module is imported."""
+    """The only finding without the toolkit's own dependencies: no other module is imported."""
     lacking = [name for name, found in packages.items() if not found]
     python, fix = platform.python_version(), f"python -m pip install {' '.join(lacking)}"
     text = f"Python {python} lacks {', '.join(lacking)}"

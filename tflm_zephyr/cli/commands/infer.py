@@ -57,7 +57,7 @@ def host_front_end(args: argparse.Namespace) -> FrontEnd | None:
 
 
 def input_options(args: argparse.Namespace, front: FrontEnd | None, session: Session | None) -> InputOptions:
-    """How files are read. A front end that is not `front` is another model of the app behind `session`."""
+    """Options for reading files. A front end that is not `front` is another model of the app behind `session`."""
     if args.frontend is not None and front is None:
         if session is None or args.frontend not in session.hello.models:
             there = f"; the app has {', '.join(session.hello.models)}" if session is not None else ""
@@ -67,7 +67,7 @@ def input_options(args: argparse.Namespace, front: FrontEnd | None, session: Ses
 
 
 def read_all(sources: Sequence[str], inputs: Sequence[TensorLike], options: InputOptions) -> list[Sample]:
-    """The samples of all sources in turn; the front end is done with then."""
+    """The samples of all sources in turn; ends the use of the front end."""
     if sources.count(STDIN) > 1:
         raise ToolError("standard input is given twice", where="-")
     samples = [sample for source in sources for sample in read_samples(source, inputs, options)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`inspect`: a model's tensors and operators, and what TFLM's kernel libraries do with each."""
+"""`inspect`: a model's tensors and operators, and the kernel library that computes each operator."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _plan_model(
 
 
 def _config(args: argparse.Namespace) -> AppConfig:
-    """The app that `generate` would be asked for with these flags."""
+    """The app config that `generate` would have with these flags."""
     from tflm_zephyr.codegen import AppConfig, ModelConfig, PreallocatedConfig
 
     preallocated = tuple(PreallocatedConfig(name) for name in args.preallocate)
@@ -147,7 +147,7 @@ def _config(args: argparse.Namespace) -> AppConfig:
 
 
 def _board_with(core: str) -> Board:
-    """A board of which nothing but its core is known."""
+    """A board with this core and no other facts."""
     from tflm_zephyr.boards import Board
     from tflm_zephyr.kernels import CORES
 

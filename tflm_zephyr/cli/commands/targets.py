@@ -36,7 +36,7 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
     ways = [bool(args.app or ports), args.host is not None, args.replay is not None]
     if sum(ways) != 1:
         raise AppError(
-            "nothing says where the model is to run" if not any(ways) else "more than one thing says where to run",
+            "no option says where the model runs" if not any(ways) else "several options say where the model runs",
             where=args.tflm_command,
             hint="Give just one of --app APP, --port URL, --host MODEL, --replay FILE (--port goes with --app)",
         )
@@ -66,7 +66,7 @@ def _ports(args: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def one_target(args: argparse.Namespace) -> DeviceTarget:
-    """The target where a command takes just one."""
+    """The target of a command that takes only one."""
     found = targets(args)
     if len(found) > 1:
         raise AppError(f"{len(found)} ports were given, one is used here", where=args.tflm_command)

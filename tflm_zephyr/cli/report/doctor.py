@@ -32,7 +32,7 @@ def diagnosis(findings: Sequence[Finding], board: str) -> str:
 
 
 def diagnosis_json(findings: Sequence[Finding], board: str) -> dict[str, Any]:
-    """`ok` is whether nothing that is needed is missing; `board` is null where none was asked about."""
+    """The diagnosis as JSON. `ok`: all needed parts are installed. `board`: null without --board."""
     return {
         "board": board or None,
         "ok": all(finding.mark != "missing" for finding in findings),

@@ -16,7 +16,7 @@ _THEN = {
     YES: "then it fits",
     NO: "not enough",
     CLOSE: "then it is too close to tell",
-    UNKNOWN: "then it may fit: how much more it takes is not known",
+    UNKNOWN: "then it may fit: its full size is not known",
 }
 
 

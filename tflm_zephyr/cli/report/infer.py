@@ -23,7 +23,7 @@ FORMATS = ("json", "csv", "npz")
 
 
 def effort(hello: Hello, ticks: int) -> str:
-    """Ticks in words: as instructions if they repeat exactly, else as ticks of the counter."""
+    """Ticks as text: instructions if they repeat exactly, else ticks of the counter."""
     if hello.deterministic and hello.instructions_per_tick is not None:
         return f"{ticks * hello.instructions_per_tick:,} instructions"
     return f"{ticks:,} ticks at {hello.hz:,} Hz"

@@ -19,7 +19,7 @@ _NAMES = {"cmsis_nn": "CMSIS-NN", "reference": "reference", "none": "REFUSED"}
 
 @dataclass(frozen=True)
 class OperatorRow:
-    """An operator with what is computed for it.
+    """An operator with its work, constants and kernel library.
 
     `macs`: multiply-accumulates of one run, 0 when refused. `constant_bytes`: its constants, each shared one counted
     for its first operator alone. `library` ("cmsis_nn", "reference", "none") computes it in an app with CMSIS-NN, and
@@ -132,7 +132,7 @@ def in_words(tensor: Tensor) -> str:
 
 
 def quantisation_of(model: Model) -> str:
-    """How the model is quantised, by the types of its main subgraph's activations and constants."""
+    """The model's kind of quantisation, by the types of its main subgraph's activations and constants."""
     tensors = model.main.tensors
     used = {i for op in model.main.operators for i in (*op.inputs, *op.outputs) if i >= 0}
     activations = {tensors[i].type.value for i in used if not tensors[i].is_constant}

@@ -47,9 +47,9 @@ public:
 	}
 	bool preserves_all_tensors() const override { return false; }
 
-	// Whether TFLM asked for a buffer that the table does not have.
+	// Whether TFLM requested a buffer that the table does not have.
 	bool Refused() const { return refused_; }
-	// Whether it asked for all of them, and nothing else.
+	// Whether TFLM requested all buffers of the table, and no other.
 	bool Complete() const { return !refused_ && added_ == count_; }
 
 private:

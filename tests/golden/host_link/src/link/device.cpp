@@ -23,7 +23,7 @@ enum Kind : uint8_t {
 	kReset = 8,
 	kMemory = 9,
 	kEcho = 10,
-	// Nobody asked for these.
+	// The device sends these without a request.
 	kStarted = 0x70,
 	kAgain = 0x71,
 };

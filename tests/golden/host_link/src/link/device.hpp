@@ -48,7 +48,7 @@ struct Operator {
 	uint16_t output_count;
 };
 
-// Is told of each operator as it ends; `index` counts through all subgraphs.
+// Called for each operator as it ends; `index` counts through all subgraphs.
 struct Observer {
 	void *context;
 	void (*ended)(void *context, size_t index, uint32_t ticks);

@@ -20,7 +20,7 @@ public:
 	Mlperf &operator=(const Mlperf &) = delete;
 
 	void Start();
-	// Takes what has come and does what it says. False when nothing had come.
+	// Reads the bytes that have come and executes their commands. False when none had come.
 	bool Poll();
 
 private:

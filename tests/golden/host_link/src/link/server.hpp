@@ -9,7 +9,7 @@ namespace tflm_link {
 // Does not return.
 [[noreturn]] void Serve();
 
-// Before the last words of a fatal error: what was to be sent goes out, and text from now on at once.
+// Call before the message of a fatal error: sends the queued bytes; text is sent at once from now on.
 void Panic();
 
 }  // namespace tflm_link

@@ -17,7 +17,7 @@ struct Watched {
 	const TFLMRegistration *original;
 };
 
-// A resolver whose operators tell an observer when they end; with room for N of them.
+// A resolver for N operators, which notify an observer as they end.
 template <typename Resolver, size_t N>
 class WatchedResolver : public Resolver
 {

@@ -20,7 +20,7 @@ Status Init();
 Status Invoke();
 
 // Tensors in buffers of the app's own, which Invoke() reads and writes in place.
-inline constexpr size_t kTensor_frame = 0;  // x, until told otherwise in frame
+inline constexpr size_t kTensor_frame = 0;  // x, in frame unless set otherwise
 // From the next Invoke() on, the tensor is in `buffer`, which has at least as many bytes and the same alignment. Not
 // while Invoke() runs.
 Status RegisterPreallocatedTensor(size_t tensor, void *buffer, size_t bytes);
