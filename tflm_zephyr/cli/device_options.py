@@ -119,7 +119,7 @@ def _feed(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--frontend",
         metavar="MODEL",
-        help="the model that makes features from windows of sound: a .tflite, on this host, or another of the app's models",
+        help="the model that makes features from sound: a .tflite, on this host, or another of the app's models",
     )
     group.add_argument(
         "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"
