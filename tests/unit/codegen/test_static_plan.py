@@ -76,7 +76,7 @@ def test_a_table_is_for_one_kind_of_kernels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "says"), [({"plan": "online"}, "plan: online leaves"), ({"plan_file": 1}, "plan_file")]
+    ("values", "says"), [({"plan": "online"}, "plan: online needs"), ({"plan_file": 1}, "plan_file")]
 )
 def test_a_table_is_made_here(tmp_path: Path, values: dict[str, object], says: str) -> None:
     if "plan_file" in values:
