@@ -94,7 +94,7 @@ def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
     (tmp_path / "my.h").write_text("")
     custom = CustomOperatorConfig("SOFTMAX", "Register_MY", "my.h", (source,))
     config = AppConfig((ModelConfig(DIGITS, custom_operators=(custom,)),), boards=M3, planner="static")
-    with pytest.raises(AppError, match="what SOFTMAX may ask for, which is not known"):
+    with pytest.raises(AppError, match="those of SOFTMAX are not known"):
         generate(config, tmp_path / "app", TFLM, golden=False)
 
 
