@@ -220,7 +220,7 @@ def test_another_core_or_board_stands_in() -> None:
 def test_no_verdict_where_nothing_is_known() -> None:
     net = app(model("net", "Register_CONV_2D"))
     unknown = verdict(net, Board("any/board"))
-    assert unknown.fits == UNKNOWN and unknown.flash is None and "how much memory" in unknown.reason
+    assert unknown.fits == UNKNOWN and unknown.flash is None and "size of its memory" in unknown.reason
     other = verdict(net, replace(M3, name="x/y", core="xtensa"))
     assert other.fits == UNKNOWN and other.ram is None and "xtensa" in other.reason
     riscv = verdict(net, Board("x/y", arch="riscv", flash_kib=64, ram_kib=16))
