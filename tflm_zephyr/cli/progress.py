@@ -29,9 +29,9 @@ class Bar:
 
 
 @contextmanager
-def progress(total: int, what: str, unit: str) -> Iterator[Bar]:
-    """A bar on standard error; nothing at all where that is no terminal."""
+def progress(total: int | None, what: str, unit: str, *, quiet: bool = False) -> Iterator[Bar]:
+    """A bar on standard error; nothing at all where that is no terminal, or with `quiet`. `total` None: not known."""
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, disable=None, leave=False) as shown:
+    with tqdm(total=total, desc=what, unit=unit, disable=quiet or None, leave=False) as shown:
         yield Bar(shown)

@@ -603,7 +603,7 @@ def test_a_signal_ends_qemu_too(app: Path, qemu: Path, tmp_path: Path, sig: sign
     with start("run", app, FAKE_QEMU_EXIT="hang") as child:
         try:
             record = tmp_path / "record.json"
-            ends = time.monotonic() + 10
+            ends = time.monotonic() + 30
             while not (record.exists() and record.read_text()) and time.monotonic() < ends:
                 time.sleep(0.02)
             pid = json.loads(record.read_text())["pid"]
