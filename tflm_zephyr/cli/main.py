@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
+"""The command line of `tflm-zephyr` and `west tflm`, which alone prints (by `output`).
 
 Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 129 the terminal was closed,
 130 interrupted, 143 ended by SIGTERM.
@@ -39,6 +39,7 @@ from tflm_zephyr.cli.plan_options import add_planning
 from tflm_zephyr.cli.version import ShowVersion
 from tflm_zephyr.errors import ToolError
 
+_BOARD_HELP = "one of the app's boards (default: the first that QEMU emulates, with --port the first other)"
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
 
 
@@ -259,7 +260,12 @@ def _flash(commands: _Commands) -> None:
 def _run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="one of the app's boards (default: chosen by --target)")
+    parser.add_argument(
+        "-b",
+        "--board",
+        metavar="BOARD",
+        help="one of the app's boards (default: the first that QEMU emulates, with --port the first other)",
+    )
     parser.add_argument(
         "--target",
         choices=("qemu", "serial", "host"),
@@ -299,7 +305,7 @@ def _ports(commands: _Commands) -> None:
 
 def _app_and_board(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: the app's first)")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: as for run; flash: as with --port)")
     parser.add_argument(
         "-d", "--build-dir", type=Path, metavar="DIR", help="the build folder (default: APP/build/<board>)"
     )

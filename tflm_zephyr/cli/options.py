@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file: Any = None) -> None:
         """See ArgumentParser, which would hide that the help cannot be written. Raises OSError."""
-        write_out(self.format_help().rstrip("\n"), file or sys.stdout)
+        write_out(self.format_help().rstrip("\n"), file)
 
     def error(self, message: str) -> NoReturn:
         """See ArgumentParser."""

@@ -36,8 +36,9 @@ def coloured(text: str, stream: TextIO, environ: Mapping[str, str] | None = None
     return text
 
 
-def write_out(text: str, stream: TextIO) -> None:
-    """Print `text` on `stream` at once. Raises OSError with the stream's name."""
+def write_out(text: str, stream: TextIO | None = None) -> None:
+    """Print `text` on `stream`, by default standard output, at once. Raises OSError with the stream's name."""
+    stream = stream or sys.stdout
     try:
         print(coloured(text, stream), file=stream, flush=True)
     except OSError as err:

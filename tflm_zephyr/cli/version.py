@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ class ShowVersion(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *more: object) -> None:
         """See Action."""
-        write_out("\n".join(version_lines()), sys.stdout)
+        write_out("\n".join(version_lines()))
         parser.exit()
 
 
