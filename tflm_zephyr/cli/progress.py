@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_STEP = re.compile(r"\[(\d+)/(\d+)\]")
 
 
 class Bar:
@@ -18,6 +21,18 @@ class Bar:
     def update(self) -> None:
         """One more is done."""
         self._shown.update()
+
+    def at(self, done: int, total: int) -> None:
+        """`done` of `total` are done."""
+        if not self._shown.disable:
+            self._shown.total, self._shown.n = total, done
+            self._shown.refresh()
+
+    def ninja(self, line: str) -> None:
+        """Show the step that ninja's line "[12/345] ..." counts; other lines change nothing."""
+        found = _STEP.match(line)
+        if found is not None:
+            self.at(int(found[1]), int(found[2]))
 
     def skip(self, count: int) -> None:
         """`count` were done before: they are not part of the rate."""

@@ -12,6 +12,7 @@ from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.build import Workspace, detect_toolchain, find_workspace, in_workspace, west
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
@@ -41,7 +42,8 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     pristine: west.Pristine = "always" if args.pristine else "auto"
     app = _allocation_recording_app(args, board, workspace) if args.record else args.app
     request = west.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
-    built = west.build(request, workspace, toolchain, on_line=say if args.verbose else None)
+    with progress(None, board.name, "step", quiet=args.quiet or args.verbose) as bar:
+        built = west.build(request, workspace, toolchain, on_line=say if args.verbose else bar.ninja)
     lines, plain = [text.built(built)], text.built_json(built)
     try:
         linked = linked_kernels(built.elf)
