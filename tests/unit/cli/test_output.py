@@ -130,3 +130,9 @@ def test_quiet_prints_the_result_alone(tool: Tool, model_file: Path, tmp_path: P
     assert tool("generate", model_file, "-o", tmp_path / "app", "-q", "--json").err == ""
     assert json.loads(tool("boards", "-q", "--json").out)
     assert "--quiet and --verbose contradict" in tool("build", tmp_path / "app", "-q", "-v").one_line()
+
+
+def test_verify_of_the_reference_itself_says_so(tool: Tool, model_file: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    done = tool("verify", "--host", model_file, "--random", 1)
+    assert done.code == 0 and "note: both sides are TFLM on this host" in done.out
