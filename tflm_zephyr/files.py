@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -51,8 +52,10 @@ def stage(path: Path, data: bytes) -> Path:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
-    except BaseException:
+    except BaseException as err:
         temporary.unlink(missing_ok=True)
+        if isinstance(err, OSError) and err.filename in (None, name):
+            err.filename = str(path)  # a full disk names no file
         raise
     return temporary
 
@@ -73,8 +76,12 @@ def free_name(path: Path) -> Path:
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """The file's bytes, None where there is none. Raises AppError for a folder in its place."""
+    """The file's bytes, None where there is none. Raises AppError for a folder, a pipe or a device in its place."""
     try:
+        if not stat.S_ISREG(mode := path.stat().st_mode) and not stat.S_ISDIR(mode):
+            raise AppError(  # reading it would wait for someone who writes
+                "a pipe or a device stands where a file should be", where=str(path), hint="Name a file"
+            )
         return path.read_bytes()
     except FileNotFoundError:
         return None

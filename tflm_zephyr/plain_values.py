@@ -279,13 +279,13 @@ class _Reader:
             raise self._error(at, f"a mapping with the keys {', '.join(keys)}", raw)
         for key in raw:
             if key not in keys and not self._rules.ignore_unknown and not (not at and key in self._rules.ignored):
-                hint = _nearest(key, keys) or f"the keys are {', '.join(keys)}"
+                hint = did_you_mean(key, keys) or f"the keys are {', '.join(keys)}"
                 raise ValuesError(f"{_joined(at, shown(key))} is no key here; {hint}")
         values = {}
         for key, field in keys.items():
             absent = key not in raw or (raw[key] is None and self._rules.null_is_default)
             if absent and field.default is MISSING and field.default_factory is MISSING:
-                hint = _nearest(key, raw)
+                hint = did_you_mean(key, raw)
                 raise ValuesError(f"{at or self._name} wants the key {key}{f'; {hint}' if hint else ''}")
             if not absent:
                 values[field.name] = self.read(hints[field.name], raw[key], _joined(at, key))
@@ -297,7 +297,7 @@ class _Reader:
             raise ValuesError(f"{at or self._name}: {err}") from None
 
     def _error(self, at: str, wants: str, raw: object, choices: Collection[str] = ()) -> ValuesError:
-        hint = _nearest(raw, choices)
+        hint = did_you_mean(raw, choices)
         return ValuesError(f"{at or self._name} wants {wants}, not {shown(raw)}{f'; {hint}' if hint else ''}")
 
 
@@ -315,7 +315,7 @@ def _joined(at: str, key: str) -> str:
     return f"{at}.{key}" if at else key
 
 
-def _nearest(word: object, known: Collection[Any]) -> str:
+def did_you_mean(word: object, known: Collection[Any]) -> str:
     """A question for the known word that `word` is most like; "" where none is."""
     if not isinstance(word, str):
         return ""

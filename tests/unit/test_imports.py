@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.rooms import MODULES, documented_rooms, imported, imports_of, public_faces, room_of, tree_of
 
 # host.child runs in a child process of its own, and talks to the parent that reads its output.
-PRINTERS = {"cli.main", "host.child", "__main__"}
+PRINTERS = {"cli.main", "cli.output", "host.child", "__main__"}
 LONGEST_FUNCTION_LINES = 60
 
 

@@ -8,9 +8,10 @@ import sys
 from dataclasses import replace
 
 from tflm_zephyr import process
-from tflm_zephyr.boards import Board
+from tflm_zephyr.boards import Board, known_boards
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.errors import BoardError
+from tflm_zephyr.plain_values import did_you_mean
 
 _LISTING = "scripts/list_boards.py"  # Zephyr's own CMake runs it, and `west boards`
 _FIELDS = re.compile(r"SOCS;(?P<socs>.*?);QUALIFIERS;(?P<qualifiers>.*)")
@@ -25,10 +26,14 @@ def in_workspace(board: Board, workspace: Workspace) -> Board:
     if board.known:
         return board
     if not workspace.knows_board(board.name):
+        lists = "`west boards` lists Zephyr's, `tflm-zephyr boards` those described here"
+        asked = did_you_mean(board.name, known_boards()) or did_you_mean(
+            re.split("[@/]", board.name)[0], workspace.board_names()
+        )
         raise BoardError(
             f"unknown board; Zephyr {workspace.zephyr_version} has none of that name",
             where=board.name,
-            hint="`west boards` lists Zephyr's, `tflm-zephyr boards` those described here",
+            hint=f"{asked[:1].upper()}{asked[1:]} {lists}".lstrip(),
         )
     name, slash, qualifiers = re.sub(r"@[^/]*", "", board.name).partition("/")
     targets = _targets(name, workspace)

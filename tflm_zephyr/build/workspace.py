@@ -93,14 +93,15 @@ class Workspace:
         )
 
     def _board_folders(self, board: str) -> tuple[Path, ...]:
-        name = re.escape(re.split(r"[@/]", board)[0])
-        described = re.compile(rf"^\s*(?:-\s+)?name:\s*[\"']?{name}[\"']?\s*$", re.MULTILINE)
-        return tuple(
-            path.parent
-            for root in self.board_roots
-            for path in sorted(root.glob("boards/*/*/board.yml"))
-            if described.search(path.read_text(encoding="utf-8", errors="replace"))
-        )
+        name = re.split(r"[@/]", board)[0]
+        return tuple(path.parent for path in self._board_files() if name in _boards_in(path, name))
+
+    def board_names(self) -> tuple[str, ...]:
+        """The names of all boards that Zephyr, the modules here and BOARD_ROOT describe, sorted."""
+        return tuple(sorted({name for path in self._board_files() for name in _boards_in(path)}))
+
+    def _board_files(self) -> tuple[Path, ...]:
+        return tuple(path for root in self.board_roots for path in sorted(root.glob("boards/*/*/board.yml")))
 
     def missing(self, board: str, kernels: str = "reference", arch: str = "") -> tuple[str, ...]:
         """The missing west projects of a build for the target `board`; see needed_modules."""
@@ -275,6 +276,21 @@ def git_revision(folder: Path) -> str:
         return ""
     revision = done.output.strip()
     return revision if done.returncode == 0 and _REVISION.fullmatch(revision) else ""
+
+
+def _boards_in(path: Path, wanted: str = "") -> tuple[str, ...]:
+    """The boards that a board.yml names, which names SoCs and revisions too; files without `wanted` are not parsed."""
+    import yaml
+
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if wanted not in text:
+        return ()
+    try:
+        raw = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return ()
+    entries = [raw.get("board"), *(raw.get("boards") or ())] if isinstance(raw, dict) else []
+    return tuple(str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry)
 
 
 def _kib(text: str | None) -> int | None:

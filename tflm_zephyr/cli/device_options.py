@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command, count, natural, percentage, seconds, two_numbers
+from tflm_zephyr.cli.options import Commands, add_command, count, jobs, natural, percentage, seconds, two_numbers
 
 # As in validation.inputs, which takes a second to import (a test compares them).
 FORMATS = ("npy", "npz", "image", "wav", "csv", "bin")
@@ -41,7 +41,7 @@ def add_evaluate(commands: Commands) -> None:
     parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
     _labels(parser)
     parser.add_argument(
-        "-j", "--jobs", type=count, metavar="N", help="as many emulators at once (boards: a --port for each)"
+        "-j", "--jobs", type=jobs, metavar="N", help="as many emulators at once, up to 64 (boards: a --port for each)"
     )
     parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of `tflm-zephyr` and `west tflm`: the only module that prints.
+"""The command line of `tflm-zephyr` and `west tflm`, which alone prints (by `output`).
 
 Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 129 the terminal was closed,
 130 interrupted, 143 ended by SIGTERM.
@@ -11,14 +11,13 @@ import argparse
 import io
 import json
 import math
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TextIO
 
-from tflm_zephyr import __version__
 from tflm_zephyr.cli.commands.outcome import Done
 from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
 from tflm_zephyr.cli.device_options import add_infer as _infer
@@ -28,15 +27,19 @@ from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals, end_line
 from tflm_zephyr.cli.machine_options import add_doctor as _doctor
 from tflm_zephyr.cli.machine_options import add_inspect as _inspect
 from tflm_zephyr.cli.machine_options import add_setup as _setup
+from tflm_zephyr.cli.options import CommandParser, Parser
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
 from tflm_zephyr.cli.options import seconds as _seconds
 from tflm_zephyr.cli.options import size as _size
+from tflm_zephyr.cli.output import output_failed, write_error, write_out
 from tflm_zephyr.cli.plan_options import add_plan as _plan
 from tflm_zephyr.cli.plan_options import add_planning
+from tflm_zephyr.cli.version import ShowVersion
 from tflm_zephyr.errors import ToolError
 
+_BOARD_HELP = "one of the app's boards (default: the first that QEMU emulates, with --port the first other)"
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
 
 
@@ -45,24 +48,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # no failure for a character that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
-    parser = build_parser("tflm-zephyr")
-    return run(parser.parse_args(argv))
+    try:
+        args = build_parser("tflm-zephyr").parse_args(argv)
+    except OSError as err:  # of --help or --version
+        return output_failed(err)
+    return run(args)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute a parsed command line and return its exit code."""
     catch_signals()
     handler = _handler(args.tflm_command)
-    say = _quiet if args.json else _say
     args.confirm = _confirm
     try:
-        done = handler(args, say)
-        print(json.dumps(_finite(done.json), indent=2) if args.json else done.text, flush=True)
+        if args.quiet and getattr(args, "verbose", False):
+            raise ToolError("--quiet and --verbose contradict each other", where=args.tflm_command, hint="Give one")
+        done = handler(args, _say(sys.stderr if args.json else sys.stdout, quiet=args.quiet))
+        write_out(json.dumps(_finite(done.json), indent=2) if args.json else done.text, sys.stdout)
         return done.code
     except ToolError as err:
         if args.traceback:
             raise
-        print(f"tflm-zephyr: error: {_one_line(str(err))}", file=sys.stderr)
+        write_error(str(err))
         return 1
     except KeyboardInterrupt:
         print(end_line(signal.SIGINT), file=sys.stderr)
@@ -71,14 +78,10 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(err.code, int) and err.code > SIGNAL_EXIT:
             print(end_line(err.code - SIGNAL_EXIT), file=sys.stderr)
         raise
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SIGNAL_EXIT + signal.SIGPIPE
     except OSError as err:  # user files: a name too long, a folder without permission, a full disk
-        if args.traceback or err.filename is None:
+        if args.traceback and not isinstance(err, BrokenPipeError):
             raise
-        print(f"tflm-zephyr: error: {_one_line(f'{err.filename}: {err.strerror}')}", file=sys.stderr)
-        return 1
+        return output_failed(err)
 
 
 def _handler(command: str) -> Callable[[argparse.Namespace, Callable[[str], None]], Done]:
@@ -91,15 +94,17 @@ def _handler(command: str) -> Callable[[argparse.Namespace, Callable[[str], None
 
 def build_parser(prog: str) -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(prog=prog, description=DESCRIPTION)
+    parser = Parser(prog=prog, description=DESCRIPTION)
     add_commands(parser)
     return parser
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add all commands to `parser`, of `tflm-zephyr` or of `west tflm`."""
-    parser.add_argument("--version", action="version", version=f"tflm-zephyr {__version__}")
-    commands = parser.add_subparsers(dest="tflm_command", required=True, metavar="COMMAND")
+    parser.add_argument("--version", action=ShowVersion)
+    commands: _Commands = parser.add_subparsers(
+        dest="tflm_command", required=True, metavar="COMMAND", parser_class=CommandParser
+    )
     for add in (
         _doctor,
         _setup,
@@ -255,7 +260,12 @@ def _flash(commands: _Commands) -> None:
 def _run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="one of the app's boards (default: chosen by --target)")
+    parser.add_argument(
+        "-b",
+        "--board",
+        metavar="BOARD",
+        help="one of the app's boards (default: the first that QEMU emulates, with --port the first other)",
+    )
     parser.add_argument(
         "--target",
         choices=("qemu", "serial", "host"),
@@ -295,7 +305,7 @@ def _ports(commands: _Commands) -> None:
 
 def _app_and_board(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: the app's first)")
+    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: as for run; flash: as with --port)")
     parser.add_argument(
         "-d", "--build-dir", type=Path, metavar="DIR", help="the build folder (default: APP/build/<board>)"
     )
@@ -311,11 +321,6 @@ def _workspace(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _one_line(text: str) -> str:
-    """`text` with control characters escaped: file and tensor names may hold any."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _finite(value: object) -> object:
     """`value` with None in place of infinities and NaN, which JSON lacks."""
     if isinstance(value, float):
@@ -325,12 +330,14 @@ def _finite(value: object) -> object:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+def _say(stream: TextIO, *, quiet: bool) -> Callable[[str], None]:
+    """Shows a line on `stream`; with `quiet` a warning's alone."""
 
+    def say(line: str) -> None:
+        if not quiet or line.startswith("warning:"):
+            write_out(line, stream)
 
-def _quiet(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    return say
 
 
 def _confirm(question: str) -> bool | None:

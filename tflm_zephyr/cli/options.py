@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the parsers of all commands: adding a command, and argument types."""
+"""Shared by the parsers of all commands: adding a command, argument types, questions about misspelt words."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tflm_zephyr.cli.output import write_out
+from tflm_zephyr.plain_values import did_you_mean
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -12,10 +17,47 @@ else:
     Commands = Any
 
 
+_CHOICE = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)$", re.S)
+_MOST = 2**31 - 1
+_DIGITS = 20  # Python refuses to read thousands of them
+MOST_JOBS = 64
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that asks about a misspelt command, choice or option."""
+
+    def print_help(self, file: Any = None) -> None:
+        """See ArgumentParser, which would hide that the help cannot be written. Raises OSError."""
+        write_out(self.format_help().rstrip("\n"), file)
+
+    def error(self, message: str) -> NoReturn:
+        """See ArgumentParser."""
+        found = _CHOICE.search(message)
+        hint = "" if found is None else did_you_mean(found["given"], re.findall(r"[\w./-]+", found["known"]))
+        super().error(f"{message}; {hint}" if hint else message)
+
+
+class CommandParser(Parser):
+    """The parser of one command, which refuses what it does not know by itself, with its own usage."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """See ArgumentParser."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [option for action in self._actions for option in action.option_strings]
+            hints = [did_you_mean(word.partition("=")[0], options) for word in unknown if word.startswith("-")]
+            hint = next(filter(None, hints), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{f'; {hint}' if hint else ''}")
+        return found, unknown
+
+
 def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
     """A parser for the command `name`, with the options that all commands have."""
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the result, warnings and errors alone")
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     return parser
 
@@ -25,26 +67,41 @@ def size(text: str) -> int:
     units = {"k": 1024, "m": 1024 * 1024}
     factor = units.get(text[-1:].lower(), 1)
     try:
-        value = int(text[:-1] if factor > 1 else text, 0) * factor
+        value = int((text[:-1] if factor > 1 else text)[:_DIGITS], 0) * factor
     except ValueError:
         value = 0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes: write it as 4096 or 4k")
-    return value
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a size in bytes: write it as 4096 or 4k")
+    return _limited(text, value, _MOST)
 
 
 def count(text: str) -> int:
-    """A positive whole number."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
-    return int(text)
+    """A positive whole number of 31 bits."""
+    if not (text.isascii() and text.isdigit() and text.strip("0")):
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a positive whole number")
+    return _limited(text, int(text[:_DIGITS]), _MOST)
+
+
+def jobs(text: str) -> int:
+    """A number of emulators that one machine can be asked for."""
+    return _limited(text, count(text), MOST_JOBS)
 
 
 def natural(text: str) -> int:
-    """A whole number of 0 or more."""
+    """A whole number of 0 or more, of 31 bits."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
-    return int(text)
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not a whole number of 0 or more")
+    return _limited(text, int(text[:_DIGITS]), _MOST)
+
+
+def _limited(text: str, value: int, most: int) -> int:
+    if value > most:
+        raise argparse.ArgumentTypeError(f"{_short(text)} is too large: the largest is {most}")
+    return value
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 2 * _DIGITS else f"{text[:_DIGITS]}...")
 
 
 def seconds(text: str) -> float:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_STEP = re.compile(r"\[(\d+)/(\d+)\]")
 
 
 class Bar:
@@ -19,6 +22,18 @@ class Bar:
         """One more is done."""
         self._shown.update()
 
+    def at(self, done: int, total: int) -> None:
+        """`done` of `total` are done."""
+        if not self._shown.disable:
+            self._shown.total, self._shown.n = total, done
+            self._shown.refresh()
+
+    def ninja(self, line: str) -> None:
+        """Show the step that ninja's line "[12/345] ..." counts; other lines change nothing."""
+        found = _STEP.match(line)
+        if found is not None:
+            self.at(int(found[1]), int(found[2]))
+
     def skip(self, count: int) -> None:
         """`count` were done before: they are not part of the rate."""
         if self._shown.disable:
@@ -29,9 +44,9 @@ class Bar:
 
 
 @contextmanager
-def progress(total: int, what: str, unit: str) -> Iterator[Bar]:
-    """A bar on standard error; without a terminal it prints nothing."""
+def progress(total: int | None, what: str, unit: str, *, quiet: bool = False) -> Iterator[Bar]:
+    """A bar on standard error; without a terminal, or with `quiet`, it prints nothing. `total` None: not known."""
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, disable=None, leave=False) as shown:
+    with tqdm(total=total, desc=what, unit=unit, disable=quiet or None, leave=False) as shown:
         yield Bar(shown)

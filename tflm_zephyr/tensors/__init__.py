@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tflm_zephyr.tensors.array_files import LIMIT_BYTES, parse_npy, parse_npz
 from tflm_zephyr.tensors.comparison import Difference, compare_tensors
-from tflm_zephyr.tensors.dataset import Dataset, dataset_of, load_dataset, quantise, suits
+from tflm_zephyr.tensors.dataset import Dataset, dataset_of, load_dataset, quantise, suits, with_class_numbers
 from tflm_zephyr.tensors.quantisation import (
     TensorLike,
     element_type,
@@ -38,4 +38,5 @@ __all__ = [
     "raw_elements",
     "real_values",
     "suits",
+    "with_class_numbers",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,16 @@ class Dataset:
     def has_classes(self) -> bool:
         """Whether `y` holds classes (integers), as accuracy needs."""
         return self.y is not None and self.y.dtype.kind in "iu"
+
+
+def with_class_numbers(dataset: Dataset, classes: int) -> Dataset:
+    """`dataset` with a `y` of one-hot rows, a column for each of the `classes`, as class numbers; others unchanged."""
+    y = dataset.y
+    if y is None or classes < 2 or y.dtype.kind not in "biuf" or y.shape != (len(dataset), classes):
+        return dataset
+    if not (((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()):
+        return dataset
+    return replace(dataset, y=y.argmax(axis=1))
 
 
 def load_dataset(path: Path, labels: Path | None = None) -> Dataset:

@@ -28,7 +28,9 @@ def workspace(tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch)
     make_workspace(top)
     board = top / "zephyr" / "boards" / "st" / "nucleo_x" / "board.yml"
     board.parent.mkdir(parents=True)
-    board.write_text("board:\n  name: nucleo_x\n  socs:\n  - name: stm32x\n")
+    board.write_text(
+        "board:\n  name: nucleo_x\n  socs:\n  - name: stm32x\n  revision:\n    revisions:\n    - name: '7'\n"
+    )
     return top
 
 
@@ -138,3 +140,69 @@ def test_a_board_answers_to_its_short_name(tool: Tool, model_file: Path, asked: 
         done = tool("run", "demo", "--board", asked, "--port", device.port, "--timeout", "5")
     assert done.code == code, done
     assert ("was built for nucleo_x/stm32x, not nucleo_y" in done.err) == bool(code)
+
+
+@pytest.mark.parametrize(("board", "asks"), [("stm32x", ""), ("nucleo_y", " Did you mean 'nucleo_x'?")])
+def test_only_a_boards_own_name_names_it(
+    tool: Tool, workspace: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch, board: str, asks: str
+) -> None:
+    """A board.yml names SoCs and revisions as well."""
+    monkeypatch.chdir(workspace)
+    said = tool("generate", model_file, "-o", "app", "-b", board).one_line()
+    assert f"{board}: unknown board; Zephyr 4.1.0 has none of that name.{asks} `west boards` lists" in said
+
+
+@pytest.mark.parametrize("command", ["generate", "fit"])
+def test_an_unknown_board_without_a_workspace_is_a_warning(tool: Tool, model_file: Path, command: str) -> None:
+    more = ("-o", "app") if command == "generate" else ()
+    done = tool(command, model_file, *more, "-b", "mps2/an387", "--quiet")
+    assert done.code == 0 and done.out.startswith("warning: mps2/an387: not described here, and no workspace can tell")
+    assert "did you mean 'mps2/an38" in done.out.splitlines()[0]
+
+
+def test_build_footprint_and_run_take_the_same_board(tool: Tool, model_file: Path) -> None:
+    """The app's first is not emulated; flash and a port take that."""
+    assert tool("generate", model_file, "-o", "app", "-b", "nrf9160dk/nrf9160", "-b", "mps2/an386").code == 0
+    for command in ("footprint", "run"):
+        assert "build/mps2_an386" in tool(command, "app").one_line()
+    assert "build/nrf9160dk_nrf9160" in tool("flash", "app", "-w", make_workspace(Path("ws").absolute())).one_line()
+
+
+def test_next_names_a_board_that_fits(tool: Tool, tmp_path: Path, model_file: Path) -> None:
+    make_workspace(tmp_path / "ws", without=("tflite-micro",))
+    asked = ("-w", tmp_path / "ws", "-b", "nrf9160dk/nrf9160/ns", "-b", "mps2/an385")
+    done = tool("generate", model_file, "-o", "app", *asked)
+    assert (
+        done.out.splitlines()[-1] == "Next: tflm-zephyr build app --board mps2/an385, or west build -b mps2/an385 app"
+    )
+    done = tool("generate", model_file, "-o", "large", *asked, "--arena", "100M")
+    assert done.out.splitlines()[-1].startswith("Next: the app fits none of its boards; tflm-zephyr fit --app large/")
+
+
+def test_run_of_an_app_that_answers_a_host(tool: Tool, model_file: Path) -> None:
+    assert tool("generate", model_file, "-o", "app", "--host-link").code == 0
+    said = tool("run", "app").one_line()
+    assert "has no self-test to run" in said and "tflm-zephyr infer" in said and "tflm-zephyr verify --app app" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (
+            ("generate", "net.tflite", "-o", "app", "--check", "--force"),
+            "--force replaces files, and --check writes none",
+        ),
+        (("run", "app", "--target", "host", "--no-icount"), "--no-icount is for boards and QEMU"),
+        (("run", "app", "--target", "host", "-b", "mps2/an385"), "--board is for boards and QEMU"),
+        (("run", "app", "-b", "mps2/an385", "--baudrate", 9600), "--baudrate is for boards"),
+        (("run", "app", "--target", "serial", "--no-icount"), "--no-icount is for QEMU"),
+        (("verify", "--host", "net.tflite", "-b", "mps2/an385"), "--board is for an app or a port"),
+        (("verify", "--host", "net.tflite", "--baudrate", 9600), "--baudrate is for serial ports"),
+        (("verify", "--host", "net.tflite", "--force"), "--force replaces files, and no file is written"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(
+    tool: Tool, model_file: Path, argv: tuple[object, ...], says: str
+) -> None:
+    assert tool("generate", model_file, "-o", "app").code == 0
+    assert says in tool(*argv).one_line()

@@ -16,7 +16,7 @@ from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
-from tflm_zephyr.tensors.dataset import Dataset, load_dataset, quantise
+from tflm_zephyr.tensors.dataset import Dataset, load_dataset, quantise, with_class_numbers
 from tflm_zephyr.tensors.quantisation import TensorForm, output_forms
 from tflm_zephyr.validation.accuracy import deviate, evaluate_host, score
 
@@ -262,3 +262,19 @@ def test_evaluate_runs_the_model() -> None:
     x[[0, 1, 2, 3], [5, 4, 3, 2]] = 10.0
     found = evaluate_host(image_model().data, Dataset("f", (x,), np.array([5, 4, 3, 0])))
     assert found.predictions == (5, 4, 3, 2) and found.correct == 3
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "bool", "float32"])
+def test_one_hot_rows_are_class_numbers(kind: str) -> None:
+    rows = np.array([[0, 0, 1], [1, 0, 0]], kind)
+    dataset = Dataset("d", (np.zeros((2, 4)),), rows)
+    named = with_class_numbers(dataset, 3)
+    assert named.has_classes and named.y is not None and named.y.tolist() == [2, 0]
+    assert with_class_numbers(dataset, 4) is dataset  # columns of something else
+
+
+@pytest.mark.parametrize("rows", [[[0.2, 0.8]], [[1, 1]], [[0, 0]], [1, 0], None])
+def test_other_labels_stay_as_they_are(rows: object) -> None:
+    y = None if rows is None else np.array(rows)
+    dataset = Dataset("d", (np.zeros((1 if y is None else len(y), 4)),), y)
+    assert with_class_numbers(dataset, 2) is dataset

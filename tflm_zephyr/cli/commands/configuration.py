@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tflm_zephyr.boards import Board, load_board
+from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.build import in_workspace
+from tflm_zephyr.cli.commands.outcome import Say
 from tflm_zephyr.codegen import AppConfig, ModelConfig, app_file
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.plain_values import did_you_mean
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Workspace
@@ -46,9 +48,19 @@ def config_of(args: argparse.Namespace) -> AppConfig:
     return replace(config, models=models, **_set(given))
 
 
-def boards_of(config: AppConfig, workspace: Workspace | None) -> tuple[Board, ...]:
-    """The boards of the config; facts of boards not described here come from the workspace."""
+def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = None) -> tuple[Board, ...]:
+    """The boards of the config; facts of boards not described here come from the workspace.
+
+    `say` gets a warning of each board that is not described here where no workspace can tell whether there is one.
+    """
     boards = tuple(load_board(name) for name in dict.fromkeys(config.boards))
+    for board in boards:
+        if workspace is None and say is not None and not board.known:
+            asked = did_you_mean(board.name, known_boards())
+            say(
+                f"warning: {board.name}: not described here, and no workspace can tell whether Zephyr has it"
+                f"{f'; {asked}' if asked else ''}"
+            )
     return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
 
 

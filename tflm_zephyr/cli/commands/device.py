@@ -11,11 +11,15 @@ from pathlib import Path
 from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.build import Workspace, detect_toolchain, find_workspace, in_workspace, west
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
-from tflm_zephyr.device.transport import DeviceTarget, Route, route
+from tflm_zephyr.device.transport import DeviceTarget, Route, default_board, route
 from tflm_zephyr.errors import AppError, BuildError, DeviceError
+
+_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount")
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
@@ -38,7 +42,8 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     pristine: west.Pristine = "always" if args.pristine else "auto"
     app = _allocation_recording_app(args, board, workspace) if args.record else args.app
     request = west.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
-    built = west.build(request, workspace, toolchain, on_line=say if args.verbose else None)
+    with progress(None, board.name, "step", quiet=args.quiet or args.verbose) as bar:
+        built = west.build(request, workspace, toolchain, on_line=say if args.verbose else bar.ninja)
     lines, plain = [text.built(built)], text.built_json(built)
     try:
         linked = linked_kernels(built.elf)
@@ -63,7 +68,7 @@ def _allocation_recording_app(args: argparse.Namespace, board: Board, workspace:
 def do_flash(args: argparse.Namespace, say: Say) -> Done:
     """`flash`: west flash."""
     manifest = load_manifest(args.app)
-    board = _board(args, manifest)
+    board = _board(args, manifest, plugged_in=True)
     _flash(args, board, say)
     return Done(f"Flashed {manifest.name} onto {board.name}.", {"app": manifest.name, "board": board.name})
 
@@ -75,8 +80,10 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
     if args.target == "host":
         from tflm_zephyr.cli.commands.host import run_host
 
+        refuse_flags(args, _OF_BOARDS, "is for boards and QEMU, not for this host")
         return run_host(args, say)
     manifest = load_manifest(args.app)
+    _refuse_host_link(args.app)
     found = _route(args)
     board = found.board
     assert board is not None  # as an app is always for a board
@@ -92,6 +99,18 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
         _check(result, manifest, board)
     failed = any(result.status == "fail" for result in results)
     return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
+
+
+def _refuse_host_link(app: Path) -> None:
+    from tflm_zephyr.codegen import app_file
+
+    path = app / app_file.NAME
+    if path.is_file() and app_file.load_app_file(path).host_link:
+        raise AppError(
+            "the app answers a host (host_link: true) and has no self-test to run",
+            where=str(app),
+            hint=f"Use `tflm-zephyr infer INPUT --app {app}` or `tflm-zephyr verify --app {app}`",
+        )
 
 
 def _route(args: argparse.Namespace) -> Route:
@@ -110,6 +129,10 @@ def _route(args: argparse.Namespace) -> Route:
         icount=not args.no_icount,
     )
     found = route(target)
+    if found.transport.capabilities.can_flash:
+        refuse_flags(args, ["no_icount"], "is for QEMU, not for a board")
+    elif not on_board:
+        refuse_flags(args, ["baudrate"], "is for boards, not for QEMU")
     if args.flash and not found.transport.capabilities.can_flash:
         raise AppError("is not flashed", where=found.transport.name, hint="Leave --flash out")
     if args.record and found.board is not None:  # its build folder depends on the board
@@ -133,9 +156,11 @@ def _kernels(manifest: AppManifest, board: Board) -> str:
     return "cmsis_nn" if board.cortex_m else "reference"
 
 
-def _board(args: argparse.Namespace, manifest: AppManifest) -> Board:
-    name = args.board or manifest.boards[0]
-    return load_board(name)
+def _board(args: argparse.Namespace, manifest: AppManifest, *, plugged_in: bool = False) -> Board:
+    if args.board:
+        return load_board(args.board)
+    target = DeviceTarget(app=args.app, port="auto" if plugged_in else "")
+    return default_board(target, [load_board(name) for name in manifest.boards])
 
 
 def _build_dir(args: argparse.Namespace, board: Board) -> Path:

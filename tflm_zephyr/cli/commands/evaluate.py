@@ -32,7 +32,7 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
         judge = score if data.dataset.has_classes else deviate
         judge(hello.outputs[0], data.dataset, [bytes(hello.outputs[0].bytes)] * len(data.dataset))  # refused early
         if not session_can.batches:
-            with progress(len(data.inputs), hello.model, "sample") as bar:
+            with progress(len(data.inputs), hello.model, "sample", quiet=args.quiet) as bar:
                 results = run_all(
                     pool,
                     hello,

@@ -29,7 +29,7 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     folder = Path() if args.app is None else args.app.parent
     config = replace(config, name=config.name or identifier(config.models[0].label))
     workspace = find_workspace_if_any(args.workspace, app=folder)
-    made = _made(config, folder, boards_of(config, workspace), workspace)
+    made = _made(config, folder, boards_of(config, workspace, say), workspace)
     fits = board_fits(config, folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
     return Done(report.table(fits, made.notes), report.fits_json(fits), 1 if fails else 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 
-from tflm_zephyr.boards import stem_of
+from tflm_zephyr.boards import load_board, stem_of
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import footprint as report
 from tflm_zephyr.codegen import load_manifest
+from tflm_zephyr.device.transport import DeviceTarget, default_board
 
 
 def do_footprint(args: argparse.Namespace, say: Say) -> Done:
@@ -18,7 +19,9 @@ def do_footprint(args: argparse.Namespace, say: Say) -> Done:
 
     folder = args.build_dir
     if folder is None:
-        folder = args.app / "build" / stem_of(args.board or load_manifest(args.app).boards[0])
+        boards = [] if args.board else [load_board(name) for name in load_manifest(args.app).boards]
+        name = args.board or default_board(DeviceTarget(app=args.app), boards).name
+        folder = args.app / "build" / stem_of(name)
     app = args.app.absolute().name
     elf = find_elf(folder, app)
     new, kernels = load_footprint(elf), linked_kernels(elf)

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppConfig, AppSpec, app_file, app_folder, identifier, render, render_workflow
+from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
-from tflm_zephyr.footprint import Runs
+from tflm_zephyr.footprint import NO, BoardFit, Runs
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
@@ -24,9 +27,11 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.build import find_workspace_if_any
     from tflm_zephyr.codegen import generate
 
+    if args.check:
+        refuse_flags(args, ["force"], "replaces files, and --check writes none", "Give one of them")
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
-    boards = boards_of(config, workspace)
+    boards = boards_of(config, workspace, say)
     made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
     files = render(made.spec)
     files[app_file.NAME] = _app_file(args, config, app)
@@ -47,7 +52,15 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         write_new(workflow, steps, force=args.force)
     fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     return Done(
-        text.generated(app, made, change, workflow, report_fit.lines(fits)),
+        text.generated(
+            app,
+            made,
+            change,
+            workflow,
+            report_fit.lines(fits),
+            next_board=_next_board(app, made.spec, fits),
+            workspace=workspace is not None,
+        ),
         {
             **text.change_json(app, change),
             **text.app_json(made),
@@ -55,6 +68,12 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             "workflow": workflow and str(workflow),
         },
     )
+
+
+def _next_board(app: Path, spec: AppSpec, fits: Sequence[BoardFit]) -> str:
+    """The default board of those that the app fits, as far as is known; "" where it fits none."""
+    fitting = [board for board, fit in zip(spec.boards, fits, strict=True) if fit.verdict.fits != NO]
+    return default_board(DeviceTarget(app=app), fitting).name if fitting else ""
 
 
 def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import struct
+from math import prod
 from pathlib import Path
 
 from tflm_zephyr.cli.commands.outcome import Done, Say
@@ -15,7 +16,7 @@ from tflm_zephyr.device.console import Arena, Check, Output, RunResult, SelfTest
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
-from tflm_zephyr.tensors import load_dataset
+from tflm_zephyr.tensors import load_dataset, with_class_numbers
 from tflm_zephyr.validation import Accuracy, Deviation, deviation_host, evaluate_host
 
 _FLOAT_TOLERANCE = 1e-5  # kFloatTolerance in the app's self_test.cpp
@@ -47,7 +48,7 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:
-    dataset = load_dataset(path)
+    dataset = with_class_numbers(load_dataset(path), prod(spec.outputs[0].shape))
     return (evaluate_host if dataset.has_classes else deviation_host)(spec.runtime.data, dataset)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import plan as report
 from tflm_zephyr.errors import AppError, PlanError
 from tflm_zephyr.files import write_atomically
@@ -51,7 +52,7 @@ def _without_collection() -> Iterator[None]:
 def _plan(args: argparse.Namespace) -> Done:
     if [path.suffix.lower() for path in args.model] == [".csv"]:
         return _plan_csv(args, args.model[0])
-    _refuse(args, ("capacity",), "is for a CSV", "Leave it out; --arena is what the plan of --plan-file has to fit in")
+    refuse_flags(args, ("capacity",), "is for a CSV", "--arena is what the plan of --plan-file has to fit in")
     for path in args.model:
         if path.suffix.lower() == ".csv":
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
@@ -66,17 +67,11 @@ def _plan(args: argparse.Namespace) -> Done:
 
 
 def _plan_several(args: argparse.Namespace) -> Done:
-    _refuse(args, ("output", "plan_file", "map", "preallocate"), "is for one model", "Plan the models one by one")
+    refuse_flags(args, ("output", "plan_file", "map", "preallocate"), "is for one model", "Plan the models one by one")
     items = _planned(args)
     lines = [report.plan(item, draw=False, written=None) for item in items]
     plain = {"models": [report.plan_json(item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
     return Done("\n".join([*lines, report.shared(items)]), plain)
-
-
-def _refuse(args: argparse.Namespace, options: Sequence[str], why: str, hint: str) -> None:
-    for option in options:
-        if getattr(args, option) not in (None, False, []):
-            raise PlanError(f"--{option.replace('_', '-')} {why}", where="plan", hint=hint)
 
 
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
@@ -86,7 +81,7 @@ def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     from tflm_zephyr.model import load_model
 
     if args.plan_file is not None:
-        _refuse(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
+        refuse_flags(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
     config = _config(args)
@@ -159,7 +154,7 @@ def _board_with(core: str) -> Board:
 def _plan_csv(args: argparse.Namespace, path: Path) -> Done:
     from tflm_zephyr.memory_planner import check_plan, csv_files, lower_bound, pack
 
-    _refuse(args, _OF_MODELS, "is for models", "Leave it out for a CSV")
+    refuse_flags(args, _OF_MODELS, "is for models", "Leave it out for a CSV")
     problem = csv_files.load_problem(path)
     least = lower_bound(problem)
     if args.capacity is None or least <= args.capacity:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.cli.commands.outcome import Say
+from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.codegen import app_file, load_manifest
 from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
 from tflm_zephyr.device.transport import Capabilities, route
@@ -42,6 +43,12 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
         )
     if args.host is not None and args.record is not None:
         raise AppError("no bytes go over a link there", where="--host", hint="Leave --record out")
+    if args.app is None and not ports:
+        refuse_flags(args, ["board", "build_dir"], "is for an app or a port")
+    if not ports and (args.host is not None or args.replay is not None):
+        refuse_flags(args, ["baudrate"], "is for serial ports")
+    if not any(getattr(args, name, None) for name in ("output", "record", "dump", "trace", "resume")):
+        refuse_flags(args, ["force"], "replaces files, and no file is written")
     if len(ports) > 1 and args.record is not None:
         raise AppError("records one port", where="--record", hint="Give one --port")
     several = tuple(replace(common, port=port, usb_serial=probe) for port, probe in zip(ports, probes, strict=True))

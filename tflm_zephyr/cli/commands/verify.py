@@ -31,9 +31,9 @@ def do_verify(args: argparse.Namespace, say: Say) -> Done:
         samples += random_samples(model, count, args.seed)
         if not samples:
             raise ToolError("nothing to run", where="verify", hint="Give inputs, or --random of 1 at least")
-        with progress(len(samples), hello.model, "run") as bar:
+        with progress(len(samples), hello.model, "run", quiet=args.quiet) as bar:
             found = verify(session, model, samples, _planned(args, hello), on_sample=bar.update)
-    lines = report.text(hello, model, found)
+    lines = report.text(hello, model, found, itself=args.host is not None)
     if args.dump is not None and found.failure is not None and found.failure.differing is not None:
         write_new(args.dump, report.arrays(found.failure.differing), force=args.force)
         lines += f"\nThe operator's inputs and outputs: {args.dump}"

@@ -23,8 +23,20 @@ if TYPE_CHECKING:
 _SHOWN_VALUES = 16
 
 
-def generated(app: Path, made: Generated, change: FileChange, workflow: Path | None, fits: Sequence[str] = ()) -> str:
-    """Shown after `generate`. `fits`: a line for each board's verdict."""
+def generated(
+    app: Path,
+    made: Generated,
+    change: FileChange,
+    workflow: Path | None,
+    fits: Sequence[str] = (),
+    *,
+    next_board: str,
+    workspace: bool = True,
+) -> str:
+    """Shown after `generate`. `fits`: a line for each board's verdict.
+
+    `next_board`: the board to build for, "" where the app fits none; `workspace`: whether there is one to build in.
+    """
     spec = made.spec
     lines = [f"App {spec.name} in {app}: {_changes(change)}."]
     for model, item in zip(spec.models, made.prepared, strict=True):
@@ -40,11 +52,16 @@ def generated(app: Path, made: Generated, change: FileChange, workflow: Path | N
     lines += fits
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
-    board = spec.boards[0].name
     if any(char.isspace() for char in str(app.resolve())):
         lines.append("  note: Zephyr's Kconfig step fails on a path with a space; move the app before you build it")
     folder = shlex.quote(str(app))
-    lines.append(f"Next: tflm-zephyr build {folder} --board {board}, or west build -b {board} {folder}")
+    build = f"tflm-zephyr build {folder} --board {next_board}"
+    if not next_board:
+        lines.append(f"Next: the app fits none of its boards; tflm-zephyr fit --app {folder}/app.yaml shows why")
+    elif not workspace:
+        lines.append(f"Next: tflm-zephyr setup DIR makes a workspace, then {build} --workspace DIR")
+    else:
+        lines.append(f"Next: {build}, or west build -b {next_board} {folder}")
     return "\n".join(lines)
 
 

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     import numpy
 
 
-def text(hello: Hello, model: Model, found: Verification) -> str:
-    """The verdict; if outputs differ, the first operator that does, with its inputs."""
+def text(hello: Hello, model: Model, found: Verification, *, itself: bool = False) -> str:
+    """The verdict; if outputs differ, the first operator that does, with its inputs.
+
+    `itself`: the device was the reference's own engine.
+    """
     lines = [target_line(hello), f"  {found.equal} of {found.count} equal byte for byte to {found.expected.source}"]
     if found.close:
         lines.append(f"  {found.close} more within 1e-5, the tolerance for floats")
@@ -26,6 +29,8 @@ def text(hello: Hello, model: Model, found: Verification) -> str:
             f"  LiteRT {found.expected.other.version}'s reference kernels give the same for "
             f"{found.litert_equal} of {found.count}"
         )
+    if itself:
+        lines.append("  note: both sides are TFLM on this host: that says nothing about a device; give --app or --port")
     lines += [f"  note: {note}" for note in found.expected.notes]
     return "\n".join(lines + (_failure(model, found.failure) if found.failure else []))
 

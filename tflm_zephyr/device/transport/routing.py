@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,6 +63,15 @@ def route(target: DeviceTarget) -> Route:
     return Route(target, transport, board, None, target.build_dir, _program(target, transport, target.build_dir))
 
 
+def default_board(target: DeviceTarget, boards: Sequence[Board]) -> Board:
+    """The board of all commands where none is named: the first that runs on this host, with a port the first other.
+
+    The first of all where there is none such.
+    """
+    emulated = {board.name: _transport(replace(target, port=""), board) is not None for board in boards}
+    return next((board for board in boards if emulated[board.name] != bool(target.port)), boards[0])
+
+
 def digest_of(target: DeviceTarget) -> str:
     """A digest of the files that `target` names: program, generated app, recording.
 
@@ -105,9 +114,7 @@ def _to_app(target: DeviceTarget, app: Path) -> Route:
     manifest = load_manifest(app)
     names = (target.board,) if target.board else manifest.boards
     boards = [load_board(name) for name in names]
-    # A port is for a board that is not emulated; without a port, one that is emulated comes first.
-    emulated = {board.name: _transport(replace(target, port=""), board) is not None for board in boards}
-    board = next((board for board in boards if emulated[board.name] != bool(target.port)), boards[0])
+    board = default_board(target, boards)
     transport = _transport(target, board)
     if transport is None:
         if target.transport:

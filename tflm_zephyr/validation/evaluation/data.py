@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_zephyr.errors import ToolError
-from tflm_zephyr.tensors import Dataset, TensorLike, load_dataset, quantise
+from tflm_zephyr.tensors import Dataset, TensorLike, load_dataset, quantise, with_class_numbers
 from tflm_zephyr.validation.inputs.files import read_samples
 from tflm_zephyr.validation.inputs.sample import InputOptions
 
@@ -37,7 +37,7 @@ def load_labelled(
     """
     if path.is_dir():
         return _folder(path, tensors, options, _names(path, classes, labels))
-    dataset = load_dataset(path, truth)
+    dataset = with_class_numbers(load_dataset(path, truth), classes)
     return Labelled(quantise(tensors, dataset, raw=options.raw), dataset, tuple(labels))
 
 
