@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def workspace(tmp_path: Path) -> Path:
     """A west workspace without projects, its manifest repository a copy of the package."""
     manifest = tmp_path / "manifest"
-    for name in ("tflm_zephyr", "boards", "templates"):
+    for name in ("tflm_zephyr", "boards", "templates", "scripts"):
         shutil.copytree(ROOT / name, manifest / name, ignore=shutil.ignore_patterns("__pycache__"))
     (manifest / "west.yml").write_text(
-        "manifest:\n  self:\n    path: manifest\n    west-commands: tflm_zephyr/west-commands.yml\n"
+        "manifest:\n  self:\n    path: manifest\n    west-commands: scripts/west-commands.yml\n"
     )
     (tmp_path / ".west").mkdir()
     (tmp_path / ".west" / "config").write_text("[manifest]\npath = manifest\nfile = west.yml\n")
@@ -47,5 +47,5 @@ def test_an_error_is_one_line_and_exit_code_1(workspace: Path) -> None:
 
 
 def test_the_manifest_of_this_repository_names_it() -> None:
-    assert "west-commands: tflm_zephyr/west-commands.yml" in (ROOT / "west.yml").read_text()
-    assert (ROOT / "tflm_zephyr" / "west-commands.yml").is_file()
+    assert "west-commands: scripts/west-commands.yml" in (ROOT / "west.yml").read_text()
+    assert (ROOT / "scripts" / "west-commands.yml").is_file()
