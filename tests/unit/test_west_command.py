@@ -49,3 +49,18 @@ def test_an_error_is_one_line_and_exit_code_1(workspace: Path) -> None:
 def test_the_manifest_of_this_repository_names_it() -> None:
     assert "west-commands: scripts/west-commands.yml" in (ROOT / "west.yml").read_text()
     assert (ROOT / "scripts" / "west-commands.yml").is_file()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_manifest_that_includes_the_repository(workspace: Path) -> None:
+    """In a user's own manifest the repository is a project, as a Zephyr module is."""
+    (workspace / "manifest").rename(workspace / "tflm_zephyr")
+    subprocess.run(["git", "init", "-q", workspace / "tflm_zephyr"], check=True)
+    (workspace / "manifest").mkdir()
+    (workspace / "manifest" / "west.yml").write_text(
+        "manifest:\n  projects:\n    - name: tflm_zephyr\n      url: file:///nowhere\n"
+        "      west-commands: scripts/west-commands.yml\n  self:\n    path: manifest\n"
+    )
+    done = _west(workspace, "tflm", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "usage: west tflm" in done.stdout and "library" in done.stdout
