@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def workspace(tmp_path: Path) -> Path:
     """A west workspace without projects, its manifest repository a copy of the package."""
     manifest = tmp_path / "manifest"
-    for name in ("tflm_zephyr", "boards", "templates"):
+    for name in ("tflm_zephyr", "boards", "templates", "scripts"):
         shutil.copytree(ROOT / name, manifest / name, ignore=shutil.ignore_patterns("__pycache__"))
     (manifest / "west.yml").write_text(
-        "manifest:\n  self:\n    path: manifest\n    west-commands: tflm_zephyr/west-commands.yml\n"
+        "manifest:\n  self:\n    path: manifest\n    west-commands: scripts/west-commands.yml\n"
     )
     (tmp_path / ".west").mkdir()
     (tmp_path / ".west" / "config").write_text("[manifest]\npath = manifest\nfile = west.yml\n")
@@ -47,5 +47,20 @@ def test_an_error_is_one_line_and_exit_code_1(workspace: Path) -> None:
 
 
 def test_the_manifest_of_this_repository_names_it() -> None:
-    assert "west-commands: tflm_zephyr/west-commands.yml" in (ROOT / "west.yml").read_text()
-    assert (ROOT / "tflm_zephyr" / "west-commands.yml").is_file()
+    assert "west-commands: scripts/west-commands.yml" in (ROOT / "west.yml").read_text()
+    assert (ROOT / "scripts" / "west-commands.yml").is_file()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_manifest_that_includes_the_repository(workspace: Path) -> None:
+    """In a user's own manifest the repository is a project, as a Zephyr module is."""
+    (workspace / "manifest").rename(workspace / "tflm_zephyr")
+    subprocess.run(["git", "init", "-q", workspace / "tflm_zephyr"], check=True)
+    (workspace / "manifest").mkdir()
+    (workspace / "manifest" / "west.yml").write_text(
+        "manifest:\n  projects:\n    - name: tflm_zephyr\n      url: file:///nowhere\n"
+        "      west-commands: scripts/west-commands.yml\n  self:\n    path: manifest\n"
+    )
+    done = _west(workspace, "tflm", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "usage: west tflm" in done.stdout and "library" in done.stdout

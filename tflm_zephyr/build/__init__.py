@@ -10,7 +10,7 @@ from tflm_zephyr.build.log import LINKER_ONLY, MemoryRegion
 from tflm_zephyr.build.machine import survey, with_ports
 from tflm_zephyr.build.toolchain import compiler_here, detect_toolchain
 from tflm_zephyr.build.west import Build, linked_regions
-from tflm_zephyr.build.workspace import Workspace, find_workspace, find_workspace_if_any
+from tflm_zephyr.build.workspace import Workspace, find_workspace, find_workspace_if_any, workspace_of
 from tflm_zephyr.build.workspace_setup import Setup, carry_out, plan_setup
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "survey",
     "west",
     "with_ports",
+    "workspace_of",
 ]

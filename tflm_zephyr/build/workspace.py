@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,6 +172,22 @@ def find_workspace_if_any(explicit: Path | None, *, app: Path) -> Workspace | No
         return None
 
 
+def workspace_of(zephyr_base: Path, modules: Mapping[str, Path]) -> Workspace:
+    """The workspace that a build of Zephyr runs in, which names its modules; there may be no west manifest.
+
+    Raises BuildError when `zephyr_base` is no Zephyr.
+    """
+    tflm_dir = modules.get("tflite-micro")
+    return Workspace(
+        zephyr_base.parent,
+        zephyr_base,
+        read_zephyr_version(zephyr_base),
+        tflm_dir,
+        "" if tflm_dir is None else git_revision(tflm_dir),
+        modules,
+    )
+
+
 def _named(path: Path, where: str) -> Workspace:
     if not path.is_dir():
         raise BuildError("no such folder", where=where, hint=_SETUP)
@@ -183,15 +199,7 @@ def _named(path: Path, where: str) -> Workspace:
 
 def _read(topdir: Path, zephyr_base: Path) -> Workspace:
     modules = {name: path for name, path in sorted(_projects(topdir).items()) if path.is_dir()}
-    tflm_dir = modules.get("tflite-micro")
-    return Workspace(
-        topdir,
-        zephyr_base,
-        read_zephyr_version(zephyr_base),
-        tflm_dir,
-        "" if tflm_dir is None else git_revision(tflm_dir),
-        modules,
-    )
+    return replace(workspace_of(zephyr_base, modules), topdir=topdir)
 
 
 def _projects(topdir: Path) -> dict[str, Path]:

@@ -24,6 +24,7 @@ from tflm_zephyr.cli.device_options import add_infer as _infer
 from tflm_zephyr.cli.device_options import add_profile as _profile
 from tflm_zephyr.cli.device_options import add_verify as _verify
 from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals, end_line
+from tflm_zephyr.cli.library_options import add_library as _library
 from tflm_zephyr.cli.machine_options import add_doctor as _doctor
 from tflm_zephyr.cli.machine_options import add_inspect as _inspect
 from tflm_zephyr.cli.machine_options import add_setup as _setup
@@ -110,6 +111,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         _setup,
         _inspect,
         _generate,
+        _library,
         _fit,
         _plan,
         _build,

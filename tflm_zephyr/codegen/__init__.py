@@ -22,10 +22,11 @@ from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.library import check_labels, library_name, render_library
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 from tflm_zephyr.codegen.rendering import render, render_workflow
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
     "INTERRUPT_BYTES",
@@ -40,6 +41,7 @@ __all__ = [
     "BackendSizes",
     "FileChange",
     "Generated",
+    "LibrarySpec",
     "MeasurementTarget",
     "ModelConfig",
     "ModelSpec",
@@ -52,16 +54,19 @@ __all__ = [
     "app_folder",
     "app_kernels",
     "backend_of",
+    "check_labels",
     "data_sha256",
     "dump_measurements",
     "folder_of",
     "generate",
     "identifier",
+    "library_name",
     "load_manifest",
     "load_measurements",
     "moved",
     "plan_request",
     "render",
+    "render_library",
     "render_workflow",
     "target_of",
     "with_arenas",

@@ -17,7 +17,7 @@ import jinja2
 
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend
-from tflm_zephyr.codegen.escape import c_array, c_float, cmake_path, comment, yaml_string
+from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.resources import data_dir
@@ -54,7 +54,7 @@ def render(spec: AppSpec) -> dict[str, bytes]:
     """Path below the app -> content, sorted by path. The same spec gives the same bytes."""
     backend = backend_of(spec.backend)
     _check(spec, backend)
-    env = _environment("app/common", (PurePosixPath("app") / backend.templates).as_posix())
+    env = environment("app/common", (PurePosixPath("app") / backend.templates).as_posix())
     found = list(_files(spec, backend, env))
     values = {"app": spec, "backend": backend, "sources": _compiled(spec, found)}
     files: dict[str, bytes] = {}
@@ -72,13 +72,13 @@ def render(spec: AppSpec) -> dict[str, bytes]:
 
 def render_link() -> dict[str, bytes]:
     """The part of src/link that needs neither Zephyr nor TFLM, as `render` has it: path -> content."""
-    env = _environment("app/common")
+    env = environment("app/common")
     return {path: env.get_template(f"{path}.j2").render().encode() for path in _LINK_CORE}
 
 
 def render_workflow(spec: AppSpec, app_dir: str) -> bytes:
     """The GitHub workflow that builds the app and runs it in QEMU; `app_dir` is its folder in the repository."""
-    return _environment("ci").get_template("github.yml.j2").render(app=spec, app_dir=app_dir).encode()
+    return environment("ci").get_template("github.yml.j2").render(app=spec, app_dir=app_dir).encode()
 
 
 def _check(spec: AppSpec, backend: Backend) -> None:
@@ -136,7 +136,8 @@ def _compiled(spec: AppSpec, files: Sequence[AppFile]) -> CompiledFiles:
 
 
 @cache
-def _environment(*folders: str) -> jinja2.Environment:
+def environment(*folders: str) -> jinja2.Environment:
+    """The templates in these folders below templates/, the first that has a name."""
     top = data_dir("templates")
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader([top / name for name in folders]),
@@ -146,7 +147,7 @@ def _environment(*folders: str) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C++, CMake and YAML, not HTML; the filters below escape
     )
-    for escape in (c_array, c_float, comment, cmake_path, yaml_string):
+    for escape in (c_array, c_float, c_string, comment, cmake_path, yaml_string):
         env.filters[escape.__name__] = escape
     env.globals["banner"] = lambda mark: f"{mark} {BANNER}"
     return env

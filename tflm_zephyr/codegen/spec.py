@@ -121,6 +121,18 @@ class ModelSpec:
 
 
 @dataclass(frozen=True)
+class LibrarySpec:
+    """The choices of a model's library that an app has not: see `library.render_library`.
+
+    `labels` name the elements of output 0; none where they are not known. `arena_section` is the arena's linker
+    section, "" for the linker's choice.
+    """
+
+    labels: tuple[str, ...] = ()
+    arena_section: str = ""
+
+
+@dataclass(frozen=True)
 class AppSpec:
     """The values that the templates use.
 
@@ -135,7 +147,8 @@ class AppSpec:
     smallest arena of each model. `record`: it prints TFLM's allocations. `host_link`: it answers a host
     (docs/protocol.md) instead of testing itself. `custom_sha256`: of custom operators' code, "" without any.
     `overlap_kernels`: the kinds of kernels that the plans' in-place pairs hold for, see kernels.kind_of; empty without
-    such pairs. `backend`: the backend's name, see codegen.backends.
+    such pairs. `backend`: the backend's name, see codegen.backends. `library`: the one model is for a user's own app,
+    None for an app of its own.
     """
 
     name: str
@@ -163,6 +176,7 @@ class AppSpec:
     custom_sha256: str = ""
     overlap_kernels: tuple[str, ...] = ()
     backend: str = "interpreter"
+    library: LibrarySpec | None = None
 
     @property
     def cmsis_nn(self) -> bool:
