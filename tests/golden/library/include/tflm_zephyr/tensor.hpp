@@ -19,10 +19,10 @@ enum class Status : int {
 	kAllocate = 4,       // AllocateTensors() failed: most often, the arena is too small
 	kInvoke = 5,         // a kernel failed
 	kNotReady = 6,       // Init() was not called, or failed
-	kTensor = 7,         // a tensor is not what it was when this code was generated
+	kTensor = 7,         // a tensor differs from the one that this code was generated for
 	kAborted = 8,        // TFLM called abort(): one of its checks failed
-	kPlan = 9,           // TFLM asked for other buffers than the app's memory plan has
-	kPreallocated = 10,  // a buffer for a tensor that has none, or too small or badly aligned a one
+	kPlan = 9,           // TFLM requested other buffers than the app's memory plan has
+	kPreallocated = 10,  // a preallocated tensor's buffer is missing, too small or not aligned
 };
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.
