@@ -144,6 +144,9 @@ def larger() -> Iterator[Case]:
     yield Case("SOFTMAX", (Spec((3, 50), "int8", scale=0.1),), (Spec((3, 50), "int16", scale=2.0**-15),), {"beta": 1.0})
 
 
+UPDATES = ("DYNAMIC_UPDATE_SLICE",)
+
+
 @pytest.mark.slow
 def test_every_other_rule() -> None:
     """Each operator with a rule, in the types that TFLM takes: at the distance, above it, in place; and too tight."""
@@ -167,13 +170,21 @@ def test_every_other_rule() -> None:
                 if got[-1] != got[0] and tight > -source:
                     caught.add(case.key)
     # TFLM's host build has these but they take no type that the cases offer, or are proven above.
-    assert set(RULES) - set(proven) <= {*WINDOWS, "L2_POOL_2D", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "SELECT_V2"}
+    assert set(RULES) - set(proven) <= {
+        *WINDOWS,
+        "L2_POOL_2D",
+        "LOGICAL_AND",
+        "LOGICAL_OR",
+        "LOGICAL_NOT",
+        "SELECT_V2",
+        *UPDATES,
+    }
     # A memcpy that is a little too tight mostly copies right all the same, and nobody promises it.
     copies = {"CONCATENATION", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "SQUEEZE"}
     assert set(proven) - caught <= {*copies, "TRANSPOSE_CONV"}
 
 
-def test_l2_pool_select_and_logic() -> None:
+def test_l2_pool_select_logic_and_updates() -> None:
     shapes = next(cases("L2_POOL_2D", 14, 1, ("float32",), largest=9, depths=9))[1]
     flags, numbers = Spec((2, 60), "bool"), Spec((2, 60), "float32")
     for case in (
@@ -182,16 +193,18 @@ def test_l2_pool_select_and_logic() -> None:
         Case("LOGICAL_AND", (flags, flags), (flags,), {}),
         Case("LOGICAL_OR", (flags, flags), (flags,), {}),
         Case("LOGICAL_NOT", (flags,), (flags,), {}),
+        Case("DYNAMIC_UPDATE_SLICE", (numbers, Spec((1, 20), "float32"), Spec((2,), "int32", [1, 7])), (numbers,), {}),
     ):
         model = parse_model(case.build())
         answers = found(model)
         assert answers
         for overlap in answers:
-            assert overlap.distance_bytes is not None
-            distance = aligned(overlap.distance_bytes)
-            got = digests(model, [None, *(plan_of(model, overlap, distance + more) for more in (0, 16))])
+            assert overlap.in_place or overlap.distance_bytes is not None
+            distance = aligned(overlap.distance_bytes or 0)
+            tried = (distance, distance + 16) if overlap.distance_bytes is not None else (0,)
+            got = digests(model, [None, *(plan_of(model, overlap, one) for one in tried)])
             assert got is not None
-            assert got[0] == got[1] == got[2]
+            assert set(got) == {got[0]} and len(got) == 1 + len(tried)
 
 
 def test_elementwise_inputs_under_one_output() -> None:

@@ -117,8 +117,8 @@ class TestCheck:
     def test_another_template(self, tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tflm_zephyr.codegen.rendering.BANNER", "Another banner.")
         monkeypatch.setattr(
-            "tflm_zephyr.codegen.rendering._environment",
-            rendering._environment.__wrapped__,
+            "tflm_zephyr.codegen.rendering.environment",
+            rendering.environment.__wrapped__,
         )
         done = self.outcome(tool, app)
         assert done.code == 1 and "out of date: CMakeLists.txt" in done.out

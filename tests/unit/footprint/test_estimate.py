@@ -362,6 +362,7 @@ MODEL_OTHERWISE: dict[str, object] = {
 NO_SIZE = {
     "name", "boards", "tflm_sources", "tflm_include_dirs", "west_modules", "model_data", "cmsis_nn_sources",
     "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels", "backend",
+    "library",
 }  # fmt: skip
 MODEL_NO_SIZE = {
     "name", "ident", "sha256", "planned", "golden_source", "resource_variables", "operators", "tensors",

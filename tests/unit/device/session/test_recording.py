@@ -39,7 +39,7 @@ def test_a_recording_gives_the_same_answers_text_and_all(program: Path, tmp_path
             assert replayed.capture([IMAGES[0]]) == captured
             assert replayed.profile([IMAGES[0]], 2) == profile
             assert replayed.hello.where == "serial"
-            with pytest.raises(DeviceError, match="the recording ends before this write: it was cut short, or is of f"):
+            with pytest.raises(DeviceError, match="the recording ends before this write: it was cut short, or has f"):
                 replayed.invoke([bytes(BYTES)])
     assert wanted[0].outputs[0] == expected(IMAGES[0])
     assert again == heard[: len(again)]
