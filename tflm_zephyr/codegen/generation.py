@@ -87,7 +87,8 @@ def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:
     notes = [*setup.own.choice.notes]
     if not setup.tflm.tried:
         tried = " and ".join(setup.tflm.pins.tried_zephyrs)
-        notes.append(f"for Zephyr {setup.tflm.zephyr.version}; such apps were tried with {tried} only")
+        what = f"such apps were tried with {tried} only" if tried else "no such app was tried with its TFLM"
+        notes.append(f"for Zephyr {setup.tflm.zephyr.version}; {what}")
     others = other_kernels(setup.tflm.revisions(setup.kernels))
     if others and any(item.overlap == "auto" and item.plan == "packed" for item in setup.app.models):
         notes.append(f"no output overlaps an input, as the in-place rules are for other kernels: {others}")
