@@ -13,9 +13,10 @@ from tests.conftest import ROOT
 
 
 def start(*argv: object, before: str = "", **env: str) -> subprocess.Popen[bytes]:
-    """The command line in a process of its own, after the statement `before`."""
+    """The command line in a process of its own, after the statement `before`; signals do what they do by default."""
+    heed = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)"  # tests under nohup start with it ignored
     imports = "import sys\nfrom tflm_zephyr.build import west as build\nfrom tflm_zephyr.cli import main as cli"
-    code = f"{imports}\n{before}\nsys.exit(cli.main())"
+    code = f"{heed}\n{imports}\n{before}\nsys.exit(cli.main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, argv)],
         cwd=ROOT,
