@@ -7,27 +7,28 @@ import os
 import pty
 import threading
 import tty
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TypeVar
 
 _Self = TypeVar("_Self", bound="InThread")
 
 
-class InThread:
+class InThread(ABC):
     """Does its `work` in a thread of its own until its block ends; `work` looks at `stop` now and then."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self._thread = threading.Thread(target=self.work, daemon=True)
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027  (a hook that may stay empty)
         """Before the thread starts."""
 
+    @abstractmethod
     def work(self) -> None:
         """In the thread."""
-        raise NotImplementedError
 
-    def end(self) -> None:
+    def end(self) -> None:  # noqa: B027
         """After the thread has ended: what is to be closed."""
 
     def __enter__(self: _Self) -> _Self:
