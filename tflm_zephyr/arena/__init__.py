@@ -12,6 +12,7 @@ from tflm_zephyr.arena.plan_file import PlanFile, load_plan
 from tflm_zephyr.arena.preallocated import preallocated_tensors
 from tflm_zephyr.arena.requests import Constraints
 from tflm_zephyr.arena.shared_arena import SharedArena, shared_arena
+from tflm_zephyr.arena.static_plan import StaticArena, static_arena
 from tflm_zephyr.arena.tail import SLACK_BYTES, TailEstimate, estimate_tail
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PlanFile",
     "PlanRequest",
     "SharedArena",
+    "StaticArena",
     "TailEstimate",
     "arena_size",
     "estimate_tail",
@@ -33,4 +35,5 @@ __all__ = [
     "plan",
     "preallocated_tensors",
     "shared_arena",
+    "static_arena",
 ]

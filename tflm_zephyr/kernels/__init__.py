@@ -8,7 +8,7 @@ from tflm_zephyr.kernels.code_size import FPU, RESOLVER_ENTRY_BYTES, KernelNeed,
 from tflm_zephyr.kernels.core import CORES, Core
 from tflm_zephyr.kernels.in_place.allowed import Rule, TensorOverlap, kind_of, overlaps, rules_of, untried
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
-from tflm_zephyr.kernels.libraries import every_core, kernel_library, on_core
+from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels
@@ -37,7 +37,6 @@ __all__ = [
     "all_tables",
     "check_types",
     "cmsis_nn_work",
-    "every_core",
     "has_cmsis_nn",
     "kernel_library",
     "kernel_need",
@@ -46,7 +45,6 @@ __all__ = [
     "load_table",
     "macs",
     "miscomputed",
-    "on_core",
     "other_kernels",
     "overlaps",
     "rules_of",

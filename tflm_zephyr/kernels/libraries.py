@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels.core import CORES, Core
+from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.registry import kernels_of
 from tflm_zephyr.kernels.revisions import PACKAGE, known
@@ -32,7 +32,7 @@ def kernel_library(
 ) -> KernelLibrary:
     """The library `name` ("reference" or "cmsis_nn") for a core; AppError for any other name.
 
-    dsp, mve: the core has the DSP extension, or Helium (CORES has both by core name). pointer_bytes: 8 for TFLM
+    dsp, mve: the core has the DSP extension, or Helium (core.CORES has both by core name). pointer_bytes: 8 for TFLM
     on a 64-bit host. For cmsis_nn: optimise_for, "speed" or "size" when the build defines
     KERNELS_OPTIMIZED_FOR_..., which Zephyr's does not; transpose_conv, True when the build takes
     kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: the TFLM commit,
@@ -46,20 +46,6 @@ def kernel_library(
 
 # Each library for a core without extensions.
 REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: kernel_library(name) for name in NAMES})
-
-
-def on_core(name: str, core: str) -> KernelLibrary:
-    """The library `name` for the core of that name; AppError for a core that is not known."""
-    if core not in CORES:
-        raise AppError(f"no core '{core}'", hint=f"Known are {', '.join(sorted(CORES))}")
-    found = CORES[core]
-    return kernel_library(name, dsp=found.dsp, mve=found.mve)
-
-
-def every_core(name: str) -> tuple[KernelLibrary, ...]:
-    """The library `name` for each kind of core; reference kernels are the same on all."""
-    kinds = tuple(dict.fromkeys(CORES.values())) if name == "cmsis_nn" else (Core(),)
-    return tuple(kernel_library(name, dsp=core.dsp, mve=core.mve) for core in kinds)
 
 
 def host() -> KernelLibrary:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tflm_zephyr.tflm import PINNED_REVISION, ZEPHYR_4_4_REVISION
+from tflm_zephyr.tflm import KNOWN_PINS, PINNED_REVISION, ZEPHYR_4_4_REVISION
 
 PACKAGE = "0.dev20261023"
 REVISIONS: tuple[str, ...] = (PINNED_REVISION, ZEPHYR_4_4_REVISION, PACKAGE)
@@ -20,7 +20,7 @@ SINCE_4_4: frozenset[str] = frozenset({ZEPHYR_4_4_REVISION, PACKAGE})
 
 BEFORE_4_4: frozenset[str] = frozenset({PINNED_REVISION})
 
-CMSIS_NN_REVISION = "e9328d612ea3ea7d0d210d3ac16ea8667c01abdd"
+CMSIS_NN_REVISION = KNOWN_PINS[PINNED_REVISION].cmsis_nn
 """The CMSIS-NN that Zephyr 4.1 pins, whose loops were read."""
 
 # Commits of CMSIS-NN with the same functions: Arm's own commit behind Zephyr's (its tree plus Zephyr's module file),

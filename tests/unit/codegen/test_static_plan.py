@@ -16,7 +16,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelC
 from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
-from tflm_zephyr.errors import AppError
+from tflm_zephyr.errors import AppError, PlanError
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.tflm.revision import tflm_of
 
@@ -69,7 +69,7 @@ def test_large_heads_take_wider_slots() -> None:
 
 
 def test_a_table_is_for_one_kind_of_kernels() -> None:
-    with pytest.raises(AppError, match="one kernel library and one kind of core"):
+    with pytest.raises(PlanError, match="one kernel library and one kind of core"):
         spec(DIGITS, "static", boards=(*M3, "qemu_riscv32"), kernels="auto")
     several = spec(DIGITS, "static", boards=(*M3, "nrf9160dk/nrf9160"))  # alike with reference kernels
     assert several.models[0].runtime.static_plan is not None
@@ -94,7 +94,7 @@ def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
     (tmp_path / "my.h").write_text("")
     custom = CustomOperatorConfig("SOFTMAX", "Register_MY", "my.h", (source,))
     config = AppConfig((ModelConfig(DIGITS, custom_operators=(custom,)),), boards=M3, planner="static")
-    with pytest.raises(AppError, match="those of SOFTMAX are not known"):
+    with pytest.raises(PlanError, match="those of SOFTMAX are not known"):
         generate(config, tmp_path / "app", TFLM, golden=False)
 
 

@@ -11,6 +11,7 @@ from flatbuffers import flexbuffers
 from tests.helpers.typed_models import CONV, conv, dense, lstm, model_of
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import libraries as kernels
+from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.kernels.library import UNKNOWN_PERSISTENT_BYTES, KernelLibrary
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.tflm.pins import ZEPHYR_4_4_REVISION
@@ -34,8 +35,8 @@ def test_registry() -> None:
     assert kernels.REGISTRY["cmsis_nn"].name == "cmsis_nn"
     with pytest.raises(AppError, match=r"no kernel library 'fast'\. Choose one of cmsis_nn, reference"):
         kernels.kernel_library("fast")
-    assert kernels.CORES["cortex-m3"] == kernels.kernel_library("reference").core
-    assert kernels.CORES["cortex-m55"] == MVE.core
+    assert CORES["cortex-m3"] == kernels.kernel_library("reference").core
+    assert CORES["cortex-m55"] == MVE.core
 
 
 def test_what_is_not_known() -> None:

@@ -58,7 +58,7 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
     if head.unknown:
         lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
     if head.in_place_count:
-        lines.append(f"  It holds for {item.kernels} alone: {_sharing(head)}.")
+        lines.append(f"  In place: {_in_place_pairs(head)}. The plan is safe with {item.kernels} alone.")
     if draw:
         lines += ["", *memory_map.draw(head.plan), memory_map.LEGEND]
     if written is not None:
@@ -100,10 +100,10 @@ def _in_place(head: HeadPlan) -> str:
     return "the same with in-place operators, as far as the kernels allow it"
 
 
-def _sharing(head: HeadPlan) -> str:
+def _in_place_pairs(head: HeadPlan) -> str:
     if head.in_place_count == 1:
-        return "an output overlaps an input"
-    return f"{head.in_place_count} outputs overlap inputs"
+        return "one output is written over an input"
+    return f"{head.in_place_count} outputs are written over inputs"
 
 
 def _gap(head: HeadPlan) -> str:

@@ -49,7 +49,7 @@ def test_an_overlapping_plan_says_what_it_holds_for() -> None:
     found = planned(parse_model(chain(3, 4096)), in_place=True)
     shown = report.plan(item(found), draw=False, written=None)
     assert "in-place          4096  the same with in-place operators, as far as the kernels allow it" in shown
-    assert "It holds for reference kernels alone: 3 outputs overlap inputs." in shown
+    assert "In place: 3 outputs are written over inputs. The plan is safe with reference kernels alone." in shown
     assert report.plan_json(item(found))["in_place_count"] == 3
 
 
