@@ -72,7 +72,7 @@ class BareApp:
                 (f"{tflm}/tensorflow/lite/micro/kernels/",) if kernel else (f"{tflm}/tensorflow/lite/micro/micro_",)
             )
         else:
-            wanted = (str(self.app / "src" / "models"),)
+            wanted = (str(self.app / "tflm" / "src" / "models"),)
         found = next((name for name in sorted(self.commands) if name.startswith(wanted)), None)
         if found is None:
             raise BuildError("the app compiles nothing like it", where=source)
@@ -106,7 +106,7 @@ def built_app(app: Path, folder: Path, board: str) -> BareApp:
 
 
 def _take_operators_out(app: Path) -> None:
-    source = app / "src" / "models" / f"{MODEL.stem}.cpp"
+    source = app / "tflm" / "src" / "models" / f"{MODEL.stem}.cpp"
     text, count = _ADDED.subn("\tTF_LITE_ENSURE_STATUS(AddOperator(resolver));\n", source.read_text())
     if count != 1 or "\nnamespace models" not in text:
         raise BuildError(f"{count} calls that add an operator, not one", where=str(source))

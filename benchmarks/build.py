@@ -138,10 +138,10 @@ def rebuild(bench: Bench, name: str, source: Path, board: str, count: int) -> No
     model.write_bytes(data)
     app = bench.app(f"rebuild_{name}", model, board)
     folder = bench.build_dir(app, board)
-    generating = [*TOOL, "generate", "-o", str(app)]
+    generating = [*TOOL, "generate", str(model), "-o", str(app)]
     building = [*TOOL, "build", str(app), "-b", board, "-d", str(folder)]
     run(building, ROOT)
-    inside = app / "src" / "models" / model.name
+    inside = app / "tflm" / "src" / "models" / model.name
     steps: tuple[list[Cost], list[Cost]] = ([], [])
     with environment(CCACHE_DISABLE="1"):
         for step in range(1, count + 1):

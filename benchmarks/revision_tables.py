@@ -50,7 +50,7 @@ ARENA_STRUCTS = (
     "TfLiteAffineQuantization", "TfLiteEvalTensor", "TfLiteTensor", PREALLOCATED,
 )  # fmt: skip
 # Not to be named from outside: MicroBuiltinDataAllocator is a vtable pointer and a reference, MicroResourceVariable is
-# written out here, and PreallocatedAllocator is the app's (templates/app/src/preallocated.hpp.j2).
+# written out here, and PreallocatedAllocator is the app's (templates/app/interpreter/src/preallocated.hpp.j2).
 HIDDEN = {
     "MicroBuiltinDataAllocator": "struct MicroBuiltinDataAllocator : TfLiteBridgeBuiltinDataAllocator {"
     " void* Allocate(size_t, size_t) override; void Deallocate(void*) override; void* allocator; };",

@@ -100,4 +100,4 @@ def own_sources(spec: AppSpec) -> list[str]:
     """The files of an app that compile without TFLM."""
     parts = ("data", "golden") if spec.model_data == "array" else ("golden",)
     data = [f"src/models/{m.ident}_{part}.cpp" for m in spec.models for part in parts]
-    return [*data, "src/self_test.cpp", "src/report.cpp", "src/main.cpp"]
+    return [*data, "src/self_test.cpp", "src/report.cpp", "src/run.cpp"]

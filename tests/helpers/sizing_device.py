@@ -29,20 +29,20 @@ class Device:
         lines: list[str] = []
         sizes = {}
         for name in self.needs:
-            text = (app / "src" / "models" / f"{name}.cpp").read_text()
+            text = (app / "tflm" / "src" / "models" / f"{name}.cpp").read_text()
             found = re.search(r"kGeneratedArenaSize = (\d+);", text)
             assert found is not None
             sizes[name] = int(found[1])
         for name, size in sizes.items():
             if size >= self.needs[name]:
                 told = self_test(model=name, status="fail" if self.tight_fails and size == self.needs[name] else "pass")
-                if (app / "src" / "measure.cpp").is_file() and self.stacks:
-                    assert "CONFIG_INIT_STACKS=y" in (app / "prj.conf").read_text()
+                if (app / "tflm" / "src" / "measure.cpp").is_file() and self.stacks:
+                    assert "config INIT_STACKS\n" in (app / "tflm" / "Kconfig").read_text()
                     told = with_end([*told[:-1], "TFLM:stacks main=8192 main_used=1000 isr=2048 isr_used=200"])
                 lines += told
             else:
                 lines += with_end([begin(name), "TFLM:error code=4 at=init"], "fail")
-        if (app / "src" / "measure.cpp").is_file():
+        if (app / "tflm" / "src" / "measure.cpp").is_file():
             for name, need in self.needs.items():
                 lines.append(
                     f"TFLM:measured model={name} result=ok arena={need} allocates={need} floor={need // 32 * 16} "

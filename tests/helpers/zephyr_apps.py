@@ -17,7 +17,7 @@ def generate_app(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:
 
 
 def _golden_outputs(app: Path, ident: str) -> list[list[str]]:
-    runs = json.loads((app / "golden" / f"{ident}.json").read_text())["runs"]
+    runs = json.loads((app / "tflm" / "golden" / f"{ident}.json").read_text())["runs"]
     return [run["outputs"] for run in runs]
 
 

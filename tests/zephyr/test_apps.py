@@ -57,7 +57,7 @@ def test_stock_model_in_qemu(
     assert results[0]["kernels"] == built["kernels"]["asked"] == library
     fell_back = {row["operator"] for row in built["kernels"]["operators"] if row["fell_back"]}
     assert fell_back == ({"RESHAPE"} if library == "cmsis_nn" else set())  # for which TFLM has no CMSIS-NN kernel
-    assert ("_INT8()" in (app / "src" / "models" / f"{model}.cpp").read_text()) == (library == "cmsis_nn")
+    assert ("_INT8()" in (app / "tflm" / "src" / "models" / f"{model}.cpp").read_text()) == (library == "cmsis_nn")
 
 
 def test_an_app_for_cores_of_both_kinds(tool: Tool, apps: Path, workspace: Workspace) -> None:
@@ -80,7 +80,7 @@ def test_offline_plan_in_qemu(tool: Tool, apps: Path, workspace: Workspace, tmp_
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense_chain([96, 64, 64, 128, 32]))
     app = generate_app(tool, apps, "dense", model, "-b", "mps2/an385")
-    made = tool("generate", "--app", app / "app.yaml", "-o", app, as_json=True)["models"][0]
+    made = tool("generate", "-o", app, as_json=True)["models"][0]
     assert made["offline_plan"]
     assert made["head"]["head_bytes"] < made["head"]["greedy_bytes"]
     results = build_and_run(tool, app, "mps2/an385")
@@ -99,7 +99,7 @@ def test_two_models_in_one_app(tool: Tool, apps: Path, workspace: Workspace) -> 
 def test_a_wrong_output_fails(tool: Tool, apps: Path) -> None:
     """The negative control: one wrong reference byte, and the device and the tool both say so."""
     app = generate_app(tool, apps, "wrong", "--app", SAMPLES["hello_world"], "-b", "mps2/an385")
-    golden = app / "src" / "models" / "hello_world_golden.cpp"
+    golden = app / "tflm" / "src" / "models" / "hello_world_golden.cpp"
     head, array = golden.read_text().split("// Run 0, output\n", 1)
     first = int(re.findall(r"0x(..)", array)[0], 16)
     golden.write_text(f"{head}{array.replace(f'0x{first:02x}', f'0x{first ^ 1:02x}', 1)}")
@@ -125,7 +125,7 @@ def test_results_and_faults_come_through_with_logging_on(tool: Tool, apps: Path,
     (app / "boards" / "mps2_an385.conf").write_text("CONFIG_LOG=y\n")
     check_results(build_and_run(tool, app, board), app, board, workspace.tflm_revision)
     main = app / "src" / "main.cpp"
-    main.write_text(main.read_text().replace("int main()\n{\n", "int main()\n{\n\tk_oops();\n"))
+    main.write_text("#include <zephyr/kernel.h>\nint main()\n{\n\tk_oops();\n}\n")
     tool("build", app, "--board", board)
     said = tool("run", app, "--board", board, "--timeout", "20", code=1)
     assert said.count("\n") == 1

@@ -115,7 +115,7 @@ def test_recordings_through_two_models_of_one_app(tool: Tool, apps: Path, shared
 
 def test_a_plan_that_is_wrong_names_the_operator(tool: Tool, apps: Path) -> None:
     app = link_app(tool, apps, "bad_plan", DIGITS / "digits.tflite", arena=32768)
-    carried = app / "src" / "models" / "digits.tflite"
+    carried = app / "tflm" / "src" / "models" / "digits.tflite"
     model = load_model(carried)
     offsets = list(model.offline_plan or [-1] * model.tensor_count)
     second = model.main.operators[1]
@@ -137,7 +137,7 @@ def test_a_kernel_that_is_wrong_names_the_operator(tool: Tool, apps: Path, works
     assert len(call) == 1
     wrong = app / "wrong_pooling.cc"
     wrong.write_text(right.replace(call[0], f"{call[0]}\n micro::GetTensorData<int8_t>(output)[5] ^= 64;"))
-    listed = app / "cmake" / "tflm.cmake"
+    listed = app / "tflm" / "cmake" / "tflm.cmake"
     text = listed.read_text()
     assert text.count(f"  {source}\n") == 1
     listed.write_text(text.replace(f"  {source}\n", f"  {os.path.relpath(wrong, workspace.tflm_dir)}\n"))

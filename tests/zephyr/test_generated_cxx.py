@@ -17,6 +17,7 @@ from tests.helpers.small_models import dense, unary
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.codegen.app_folder import own_path
 from tflm_zephyr.codegen.derived_apps import write_copy
 from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.recording_app import recording_app
@@ -119,5 +120,6 @@ def test_what_only_some_apps_have_compiles(tmp_path: Path, workspace: Workspace,
     elif variant == "recorded":
         spec = recording_app(spec, BOARD, app, app)
     write_copy(app, spec)
+    app = own_path(app)
     names = [app / "src/models/dense.cpp", *([app / "src/measure.cpp"] if variant == "measured" else [])]
     compile_cxx(app, names, workspace, ["dense"])

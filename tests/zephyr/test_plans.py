@@ -125,7 +125,7 @@ def test_overlaps_as_wide_as_allowed_and_a_little_wider(tool: Tool, apps: Path, 
     made = tool("generate", *models, "-o", app, *options, as_json=True)["models"]
     resnet = made[-1]["head"]
     assert resnet["in_place_count"] > 0 and resnet["head_bytes"] < 0.7 * resnet["packed_bytes"]
-    files = [app / "src" / "models" / f"{model['name']}.tflite" for model in made]
+    files = [app / "tflm" / "src" / "models" / f"{model['name']}.tflite" for model in made]
     planned = [load_model(file) for file in files]
 
     def heads() -> dict[str, int]:
@@ -179,7 +179,7 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     elf = other / "build" / "mps3_corstone300_an547" / "zephyr" / "zephyr.elf"
     assert results(elf, 1) == [("cmsis_nn", "pass")]
     # The negative control: what would come of the plan that was refused.
-    copy = Path("src", "models", "flat.tflite")
+    copy = Path("tflm", "src", "models", "flat.tflite")
     (other / copy).write_bytes((app / copy).read_bytes())
     tool("build", other, "-b", HELIUM)
     assert results(elf, 1) == [("cmsis_nn", "fail")]

@@ -70,7 +70,7 @@ def test_new_weights_compile_no_code_of_tflms(tool: Tool, apps: Path, tmp_path: 
     at = bytes(data).index(weights)
     data[at] ^= 1
     model.write_bytes(data)
-    tool("generate", "--app", app / "app.yaml", "-o", app)
+    tool("generate", "-o", app, model)
     tool("build", app, "--board", BOARD)
     log = (app / "build" / "mps2_an385" / LOG_NAME).read_text()
     compiled = {

@@ -32,7 +32,7 @@ def app(request: pytest.FixtureRequest, tool: Tool, apps: Path) -> Path:
 
 
 def golden_of(app: Path) -> list[dict[str, list[str]]]:
-    (path,) = (app / "golden").glob("*.json")
+    (path,) = (app / "tflm" / "golden").glob("*.json")
     raw: dict[str, Any] = json.loads(path.read_text())
     runs: list[dict[str, list[str]]] = raw["runs"]
     return runs
@@ -114,7 +114,7 @@ def test_a_recording_answers_without_a_device(app: Path, tmp_path: Path) -> None
 def test_an_app_without_the_link_does_not_grow_and_says_so(tool: Tool, apps: Path) -> None:
     folder = apps / "no_link"
     tool("generate", "--app", SAMPLES / "hello_world" / "app.yaml", "-o", folder)
-    assert not (folder / "src" / "link").exists()
+    assert not (folder / "tflm" / "src" / "link").exists()
     tool("build", folder, "--board", BOARD)
     elf = folder / "build" / "mps2_an385" / "zephyr" / "zephyr.elf"
     target = DeviceTarget(elf=elf, board=BOARD, reply_timeout_s=3.0)

@@ -44,11 +44,12 @@ def test_two_models_are_measured_proven_and_used(tool: Tool, apps: Path, workspa
     sizes = {model["model"]: model["arena_bytes"] for model in board["models"]}
     assert {result["model"]: result["arena"]["size_bytes"] for result in results} == sizes
     assert {result["arena"]["source"] for result in results} == {"measured"}
-    assert f"CONFIG_MAIN_STACK_SIZE={board['main_stack']['bytes']}\n" in (app / "prj.conf").read_text()
+    config = (app / "build" / "mps2_an385" / "zephyr" / ".config").read_text().splitlines()
+    assert f"CONFIG_MAIN_STACK_SIZE={board['main_stack']['bytes']}" in config
     assert tool("generate", "-o", app, "--check")
 
     # With other kernels the sizes no longer hold.
-    said = tool("generate", "--app", app / "app.yaml", "-o", app, "--kernels", "cmsis_nn")
+    said = tool("generate", "-o", app, "--kernels", "cmsis_nn")
     assert said.count("nothing was measured for cortex-m3 with cmsis_nn kernels: estimated") == 2
 
 
@@ -58,7 +59,7 @@ def test_a_board_without_qemu_is_measured_on_its_core(tool: Tool, apps: Path) ->
     assert (board["measured_on"], board["core"], board["kernels"]) == ("mps2/an521/cpu0", "cortex-m33", "cmsis_nn")
     model = board["models"][0]
     assert model["arena_bytes"] <= model["estimate_bytes"] <= model["arena_bytes"] + 256
-    text = (app / "src" / "models" / "digits.cpp").read_text()
+    text = (app / "tflm" / "src" / "models" / "digits.cpp").read_text()
     assert f"kGeneratedArenaSize = {model['arena_bytes']};" in text
     assert "QEMU on mps2/an521/cpu0 (cortex-m33, cmsis_nn kernels, TFLM " in text
 
@@ -78,7 +79,7 @@ def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Work
     check_results(results, app, BOARD, workspace.tflm_revision)
 
     # The negative controls: a buffer of another size, one too many, one too few.
-    source = app / "src" / "models" / "digits.cpp"
+    source = app / "tflm" / "src" / "models" / "digits.cpp"
     text = source.read_text()
     count = len(re.findall(r"^\t\{\d+, \d+\},$", text, re.M))
     first = re.search(r"^\t\{(\d+), (\d+)\},$", text, re.M)
@@ -97,7 +98,7 @@ def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Work
 
 
 def _preallocated(app: Path, *tensors: dict[str, object]) -> None:
-    path = app / "app.yaml"
+    path = app / "tflm" / "app.yaml"
     raw = yaml.safe_load(path.read_text())
     raw["models"][0]["preallocated"] = list(tensors)
     path.write_text(yaml.safe_dump(raw))
@@ -160,7 +161,8 @@ def test_another_buffer_between_runs(tool: Tool, apps: Path) -> None:
     _preallocated(app, {"tensor": 0, "symbol": "frame"})
     tool("generate", "-o", app)
     main = app / "src" / "main.cpp"
-    main.write_text(main.read_text().replace("int main()\n{\n", f"int main()\n{{\n{SWITCHING}"))
+    included = '#include "models/digits.hpp"\n#include "report.hpp"\n'
+    main.write_text(included + main.read_text().replace("int main()\n{\n", f"int main()\n{{\n{SWITCHING}"))
     tool("build", app, "--board", BOARD)
     said = tool("run", app, "--board", BOARD, "--verbose")
     first, second, third = re.findall(r"^in place:(.*)$", said, re.M)
@@ -172,7 +174,7 @@ def test_a_streaming_model_keeps_state_in_the_smallest_arena(tool: Tool, apps: P
     app = generate_app(tool, apps, "svdf", shared / "models" / "keyword_scrambled_8bit.tflite", "-b", BOARD)
     model = _sized(tool, app)["boards"][0]["models"][0]
     assert model["arena_bytes"] <= model["estimate_bytes"]
-    measured = json.loads((app / "arena.json").read_text())
+    measured = json.loads((app / "tflm" / "arena.json").read_text())
     assert measured["arenas"][0]["arena_bytes"] == model["arena_bytes"]
 
 
@@ -196,7 +198,7 @@ def test_a_sensor_and_a_model_share_two_buffers(tool: Tool, apps: Path, workspac
     results = build_and_run(tool, app, BOARD)
     assert [result["status"] for result in results] == ["pass"]
     got = [[output["data"] for output in run["outputs"]] for run in results[0]["runs"]]
-    assert got == [run["outputs"] for run in json.loads((app / "golden" / "digits.json").read_text())["runs"]]
+    assert got == [run["outputs"] for run in json.loads((app / "tflm" / "golden" / "digits.json").read_text())["runs"]]
     assert len(got) == 10
 
 

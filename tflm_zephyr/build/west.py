@@ -23,7 +23,7 @@ _TABLE_NAME = "memory_regions.txt"
 _CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
 _DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
 _HINTS = {
-    "overflow": "`tflm-zephyr fit --app APP/app.yaml` lists remedies",
+    "overflow": "`tflm-zephyr fit --app APP/tflm/app.yaml` lists remedies",
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 

@@ -5,33 +5,35 @@ from __future__ import annotations
 
 from tflm_zephyr.codegen import app_file, app_folder
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest
+from tflm_zephyr.codegen.app_files import app_files
+from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest, own_path
 from tflm_zephyr.codegen.arena_json import (
     INTERRUPT_BYTES,
-    NAME,
     ArenaMeasurement,
     MeasurementTarget,
     StackMeasurement,
     data_sha256,
     dump_measurements,
     load_measurements,
+    measurements_path,
     target_of,
 )
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.held_files import load_config, with_held
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.library import check_labels, library_name, render_library
+from tflm_zephyr.codegen.model_facts import ModelChange, ModelFacts, TensorChange, TensorFacts, model_changes
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
-from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.rendering import render, render_starters, render_workflow
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
     "INTERRUPT_BYTES",
     "MANIFEST",
-    "NAME",
     "AppConfig",
     "AppKernels",
     "AppManifest",
@@ -43,14 +45,19 @@ __all__ = [
     "Generated",
     "LibrarySpec",
     "MeasurementTarget",
+    "ModelChange",
     "ModelConfig",
+    "ModelFacts",
     "ModelSpec",
     "PreallocatedConfig",
     "PreparedModel",
     "Runtime",
     "SizePart",
     "StackMeasurement",
+    "TensorChange",
+    "TensorFacts",
     "app_file",
+    "app_files",
     "app_folder",
     "app_kernels",
     "backend_of",
@@ -61,15 +68,21 @@ __all__ = [
     "generate",
     "identifier",
     "library_name",
+    "load_config",
     "load_manifest",
     "load_measurements",
+    "measurements_path",
+    "model_changes",
     "moved",
+    "own_path",
     "plan_request",
     "render",
     "render_library",
+    "render_starters",
     "render_workflow",
     "target_of",
     "with_arenas",
+    "with_held",
     "write_copy",
     "write_recording_app",
 ]

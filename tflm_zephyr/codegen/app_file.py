@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The app file (YAML): the request to `generate`. It can stand in for the flags, and lies beside the app.
+"""The app file (YAML): the request to `generate`. It can stand in for the flags; an app has its own, `tflm/app.yaml`.
 
 name: digits                       # default: the app folder's name
 boards: [nrf9160dk/nrf9160/ns, mps2/an385]
@@ -156,8 +156,8 @@ def dump_app_file(config: AppConfig, folder: Path) -> bytes:
     top = folder.resolve()
     raw = plain_values(config, lambda path: Path(os.path.relpath(path, top)).as_posix(), defaults=("boards",))
     head = (
-        "# What this app was generated from. `tflm-zephyr generate --app app.yaml` makes it again;\n"
-        "# with --check it tells whether the app is stale. Paths are relative to this file.\n"
+        "# What this app is generated from, yours to edit: `tflm-zephyr generate -o APP` makes it again; with --check\n"
+        "# it tells whether the app is stale. Paths are relative to this file.\n"
     )
     text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
     return (head + text).encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes that `tflm-zephyr size` measured for an app, and the check that they still hold: `arena.json` in the app.
+"""The sizes that `tflm-zephyr size` measured for an app, in its `tflm/arena.json`, and the check that they still hold.
 
 A measurement is for the bytes of the model that is compiled in (including its plan), a kernel library, a core, the
 revisions of TFLM, CMSIS-NN and Zephyr, the code of custom operators and the options of the build. Where one of these
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.boards import CMSIS_NN, Board, libraries_of
+from tflm_zephyr.codegen.app_folder import own_path
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.plain_values import Check, Limits, Rules, load_json, plain_values, read_values
 
-NAME = "arena.json"
 STACK_MARGIN = 1 / 8
 """The margin's share of the most main stack that was ever used, besides INTERRUPT_BYTES."""
 INTERRUPT_BYTES = 104
@@ -214,9 +214,14 @@ def _why(found: Iterable[ArenaMeasurement], wanted: MeasurementTarget | None, sh
     return f"the measured size is stale ({', '.join(reasons)})"
 
 
+def measurements_path(app: Path) -> Path:
+    """The file of the measurements of the app in folder `app`."""
+    return own_path(app, "arena.json")
+
+
 def load_measurements(app: Path) -> Measurements:
     """The measurements of the app in folder `app`; empty where there are none. Raises AppError."""
-    path = app / NAME
+    path = measurements_path(app)
     try:
         return read_values(Measurements, load_json(path), Rules(ignored=("about",)))
     except (FileNotFoundError, NotADirectoryError):

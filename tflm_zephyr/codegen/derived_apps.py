@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_zephyr.boards import Board
-from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.app_folder import owned
+from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.files import write_atomically
 
@@ -37,5 +38,5 @@ def with_arenas(spec: AppSpec, arenas: Sequence[ArenaSpec]) -> AppSpec:
 
 def write_copy(folder: Path, spec: AppSpec) -> None:
     """Write the app's changed files. The folder belongs to the toolkit, so that no user's edit is lost."""
-    for path, data in render(spec).items():
+    for path, data in {**owned(render(spec)), **render_starters(spec)}.items():
         write_atomically(folder / path, data)

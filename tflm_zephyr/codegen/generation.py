@@ -16,6 +16,7 @@ from tflm_zephyr.codegen.backends import INTERPRETER, backend_of
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.model_facts import facts_of
 from tflm_zephyr.codegen.model_spec import BuiltModel, GoldenRequest, built_model
 from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
 from tflm_zephyr.codegen.spec import AppSpec
@@ -141,11 +142,7 @@ def _manifest(spec: AppSpec, setup: BuildSetup, prepared: Sequence[PreparedModel
         tflm_revision=spec.tflm_revision,
         kernels=setup.own.choice.label,
         boards=tuple(board.name for board in spec.boards),
-        models={model.ident: model.sha256 for model in spec.models},
-        scales={
-            model.ident: tuple(None if t.scale is None else (t.scale, t.zero_point) for t in model.outputs)
-            for model in spec.models
-        },
+        models={model.ident: facts_of(model) for model in spec.models},
         cmsis_nn_revision=spec.cmsis_nn_revision,
         overlap=setup.tflm.revisions(setup.kernels) if _overlaps(prepared, setup.app) else {},
     )

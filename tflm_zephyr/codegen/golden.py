@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden runs of an app's self-test, and the file that keeps them beside the app.
 
-`golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, their origin, and the SHA-256 of
-the model. They are reused as long as new runs would be the same. Where no reference is installed, they are reused as
+`tflm/golden/<model>.json` in an app holds the inputs and the reference's outputs in hex, their origin, and the SHA-256
+of the model. They are reused as long as new runs would be the same. Where no reference is installed, they are reused as
 long as model and inputs are the same, so that the app can be generated and checked there.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_zephyr.codegen.app_file import ModelConfig
-from tflm_zephyr.codegen.app_folder import as_generated
+from tflm_zephyr.codegen.app_folder import OWN, as_generated, own_path
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.spec import GoldenSpec
 from tflm_zephyr.errors import AppError
@@ -60,7 +60,7 @@ class _GoldenFile:
 
 
 def path_of(ident: str) -> str:
-    """Where an app keeps the golden runs of the model `ident`."""
+    """Where an app keeps the golden runs of the model `ident`, below its tflm/."""
     return f"golden/{ident}.json"
 
 
@@ -111,10 +111,10 @@ def dump_golden(golden: GoldenRuns, sha256: str) -> bytes:
 
 
 def _kept(app: Path, path: str, model: Model) -> GoldenRuns | None:
-    if not as_generated(app, path):
+    if not as_generated(app, f"{OWN}/{path}"):
         return None  # absent, or edited: its outputs are not a reference's
     try:
-        kept = read_values(_GoldenFile, load_json(app / path))
+        kept = read_values(_GoldenFile, load_json(own_path(app, path)))
     except (OSError, ValueError):
         return None  # damaged: new runs replace it
     if kept.sha256 != model.sha256 or not kept.runs or not all(_fits(run, model) for run in kept.runs):

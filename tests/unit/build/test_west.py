@@ -138,7 +138,7 @@ def test_a_failing_build_gives_first_error_and_log(
     text = str(caught.value)
     assert text.startswith(f"{BOARD}: region `RAM' overflowed by 4096 bytes. ") and str(log) in text
     assert "\n" not in text and "overflowed" in log.read_text()
-    assert "`tflm-zephyr fit --app APP/app.yaml`" in text
+    assert "`tflm-zephyr fit --app APP/tflm/app.yaml`" in text
 
 
 def test_a_failure_with_no_words(workspace: Workspace, west: FakeWest, request_: BuildRequest) -> None:
@@ -224,7 +224,7 @@ def test_same_revisions(told: Recorded) -> None:
 
 
 def test_the_revision_of_cmsis_nn_counts_where_it_is_used() -> None:
-    manifest = AppManifest("", "app", "", "", "auto", ("b",), {}, {}, cmsis_nn_revision="c" * 40)
+    manifest = AppManifest("", "app", "", "", "auto", ("b",), {}, cmsis_nn_revision="c" * 40)
     there = _workspace("4.1.0", REV)
     there.__dict__["cmsis_nn_revision"] = "d" * 40  # as read once from the checkout
     with pytest.raises(BuildError, match=f"generated for CMSIS-NN {'c' * 40} and the workspace has {'d' * 40}"):

@@ -105,7 +105,7 @@ def test_a_half_made_workspace_around_does_not_stop_generation(
 
 def test_comments_in_the_app_file_beside_the_app_stay(tool: Tool, model_file: Path) -> None:
     assert tool("generate", model_file, "-o", "app", "-b", "mps2/an385").code == 0
-    path = Path("app/app.yaml")
+    path = Path("app/tflm/app.yaml")
     path.write_text(path.read_text() + "# my note\n")
     done = tool("generate", "-o", "app")
     assert done.code == 0, done.err
@@ -129,7 +129,7 @@ def test_a_folder_with_a_blank_is_noted_and_quoted(tool: Tool, model_file: Path)
 )
 def test_a_board_answers_to_its_short_name(tool: Tool, model_file: Path, asked: str, code: int) -> None:
     tool("generate", model_file, "-o", "demo", "-b", "nucleo_x/stm32x")
-    sha = load_manifest(Path("demo")).models["net"][:16]
+    sha = load_manifest(Path("demo")).sha256["net"][:16]
     lines = [
         line.replace("model=sine sha256=0123456789abcdef", f"model=net sha256={sha}").replace(
             "board=mps2/an385", "board=nucleo_x/stm32x"

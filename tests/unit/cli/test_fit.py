@@ -106,7 +106,7 @@ def test_generate_says_the_same(tool: Tool, large: Path, tmp_path: Path) -> None
     assert made.json["fit"] == fit
     text = tool("generate", large, "-b", NS, "-b", "mps2/an385", "-o", tmp_path / "app", "--force").out
     assert f"  warning: {NS}, CMSIS-NN kernels: flash " in text and "\n  mps2/an385, CMSIS-NN kernels: flash " in text
-    again = tool("fit", "--app", tmp_path / "app" / "app.yaml", "--json")
+    again = tool("fit", "--app", tmp_path / "app" / "tflm" / "app.yaml", "--json")
     assert again.code == 1 and [board["fits"] for board in again.json] == ["no", "yes"]
 
 

@@ -53,7 +53,7 @@ def app(tool: Tool, model_file: Path, tmp_path: Path, fixed_reference: None) -> 
 def test_generate_says_what_it_did(tool: Tool, model_file: Path, tmp_path: Path) -> None:
     done = tool("generate", model_file, "-o", tmp_path / "app", "-b", "mps2/an385")
     assert done.code == 0 and done.err == ""
-    assert done.out.startswith(f"App app in {tmp_path / 'app'}: 24 files written.\n")
+    assert done.out.startswith(f"App app in {tmp_path / 'app'}: 30 files written.\n")
     assert "1 operators (AddRelu)" in done.out or "1 operator (AddRelu)" in done.out
     assert "estimated" in done.out and "self-test: 1 run, reference LiteRT 0.0.0" in done.out
     assert done.out.splitlines()[-1].startswith(
@@ -63,15 +63,15 @@ def test_generate_says_what_it_did(tool: Tool, model_file: Path, tmp_path: Path)
 
 def test_generate_again_changes_nothing(tool: Tool, app: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in app.rglob("*")}
-    assert "0 files written, 25 unchanged" in tool("generate", "-o", app).out
+    assert "0 files written, 21 unchanged" in tool("generate", "-o", app).out
     assert before == {path: path.stat().st_mtime_ns for path in app.rglob("*")}
 
 
 def test_flags_are_kept_in_the_app_file(tool: Tool, app: Path, model_file: Path, tmp_path: Path) -> None:
     argv = ("-b", "mps2/an386", "--arena", "8k", "--plan", "online", "--runs", 2, "--name", "My App")
     assert tool("generate", model_file, "-o", tmp_path / "other", *argv).code == 0
-    text = (tmp_path / "other" / "app.yaml").read_text()
-    for line in ("name: My App", "- mps2/an386", "arena: 8192", "plan: online", "runs: 2", "model: ../net.tflite"):
+    text = (tmp_path / "other" / "tflm" / "app.yaml").read_text()
+    for line in ("name: My App", "- mps2/an386", "arena: 8192", "plan: online", "runs: 2", "model: models/net.tflite"):
         assert line in text
     assert load_manifest(tmp_path / "other").name == "my_app"
     assert tool("generate", "-o", tmp_path / "other", "--check").code == 0
@@ -92,27 +92,33 @@ class TestCheck:
 
     def test_up_to_date(self, tool: Tool, app: Path) -> None:
         done = self.outcome(tool, app)
-        assert (done.code, done.out) == (0, f"{app} is up to date (25 files).\n")
+        assert (done.code, done.out) == (0, f"{app} is up to date (21 files).\n")
 
-    def test_another_model(self, tool: Tool, app: Path, model_file: Path) -> None:
-        model_file.write_bytes(dense())
+    def test_another_model(self, tool: Tool, app: Path) -> None:
+        (app / "tflm" / "models" / "net.tflite").write_bytes(dense())
         done = self.outcome(tool, app)
-        assert done.code == 1 and "out of date: src/models/net.cpp" in done.out
+        assert done.code == 1 and "out of date: tflm/src/models/net.cpp" in done.out
 
     def test_an_edit(self, tool: Tool, app: Path) -> None:
-        (app / "src" / "main.cpp").write_text("mine")
+        (app / "tflm" / "src" / "run.cpp").write_text("mine")
         done = self.outcome(tool, app)
-        assert done.code == 1 and "edited by hand: src/main.cpp" in done.out
+        assert done.code == 1 and "edited by hand: tflm/src/run.cpp" in done.out
+
+    def test_an_edit_of_the_users_files(self, tool: Tool, app: Path) -> None:
+        for path in ("src/main.cpp", "prj.conf", "CMakeLists.txt"):
+            (app / path).write_text("mine")
+        (app / "README.md").unlink()
+        assert self.outcome(tool, app).code == 0
 
     def test_an_edit_of_the_app_file_that_changes_the_app(self, tool: Tool, app: Path) -> None:
-        path = app / "app.yaml"
+        path = app / "tflm" / "app.yaml"
         path.write_text(path.read_text().replace("mps2/an385", "mps2/an386"))
         assert self.outcome(tool, app).code == 1
 
     def test_a_lost_file(self, tool: Tool, app: Path) -> None:
-        (app / "prj.conf").unlink()
+        (app / "tflm" / "Kconfig").unlink()
         done = self.outcome(tool, app)
-        assert done.code == 1 and "out of date: prj.conf" in done.out
+        assert done.code == 1 and "out of date: tflm/Kconfig" in done.out
 
     def test_another_template(self, tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tflm_zephyr.codegen.rendering.BANNER", "Another banner.")
@@ -121,12 +127,12 @@ class TestCheck:
             rendering.environment.__wrapped__,
         )
         done = self.outcome(tool, app)
-        assert done.code == 1 and "out of date: CMakeLists.txt" in done.out
+        assert done.code == 1 and "out of date: tflm/app.cmake" in done.out
 
     def test_json(self, tool: Tool, app: Path) -> None:
-        (app / "src" / "main.cpp").write_text("mine")
+        (app / "tflm" / "src" / "run.cpp").write_text("mine")
         done = tool("generate", "-o", app, "--check", "--json")
-        assert done.code == 1 and done.json["stale"] and done.json["edited"] == ["src/main.cpp"]
+        assert done.code == 1 and done.json["stale"] and done.json["edited"] == ["tflm/src/run.cpp"]
 
     def test_no_app_yet(self, tool: Tool, model_file: Path, tmp_path: Path, fixed_reference: None) -> None:
         line = tool("generate", model_file, "-o", tmp_path / "app", "--check").one_line()
@@ -141,9 +147,9 @@ def test_ci_workflow_lies_at_the_top_of_the_checkout(tool: Tool, model_file: Pat
     workflow = tmp_path / "repo" / ".github" / "workflows" / "net.yml"
     assert done.json["workflow"] == str(workflow) and "/repository/apps/net" in workflow.read_text()
     workflow.write_text("mine")
-    (app / "prj.conf").unlink()
+    (app / "tflm" / "Kconfig").unlink()
     assert "net.yml: is there already and differs" in tool("generate", "-o", app, "--ci", "github").one_line()
-    assert workflow.read_text() == "mine" and not (app / "prj.conf").exists()
+    assert workflow.read_text() == "mine" and not (app / "tflm" / "Kconfig").exists()
     assert tool("generate", "-o", app, "--ci", "github", "--force").code == 0
     assert workflow.with_name("net.yml.orig").read_text() == "mine" != workflow.read_text()
 
@@ -295,7 +301,7 @@ BAD: dict[str, tuple[Setting, str]] = {
     "run: no app": (lambda t: ("run", t / "app"), "no such folder"),
     "run: host, no app": (lambda t: ("run", t / "app", "--target", "host"), "no such folder"),
     "run: damaged manifest": (
-        lambda t: ("run", written(t, "app/.tflm-zephyr.json", "{").parent),
+        lambda t: ("run", written(t, "app/tflm/manifest.json", "{").parents[1]),
         "unreadable",
     ),
     "run: data without host": (lambda t: ("run", t, "--data", t / "x.npz"), "Add --target host"),
@@ -453,7 +459,7 @@ def lines_of(app: Path, *, status: str = "pass", board: str = "mps2/an385", sha2
         with_end(
             [
                 f"TFLM:begin app={manifest.name} proto=1 board={board} model={model} "
-                f"sha256={sha256 or manifest.models[model][:16]} kernels=reference tflm=8d404de7 zephyr=4.1.0",
+                f"sha256={sha256 or manifest.sha256[model][:16]} kernels=reference tflm=8d404de7 zephyr=4.1.0",
                 "TFLM:arena size=2048 used=1500 head=1000 tail=500 source=estimated",
                 f"TFLM:output run=0 index=0 type=int8 bytes=64 crc32={zlib.crc32(data):08x}",
                 f"TFLM:data run=0 index=0 offset=0 hex={data.hex()}",
@@ -544,7 +550,7 @@ def test_run_on_the_host(tool: Tool, model_file: Path, tmp_path: Path) -> None:
     assert tool("generate", model_file, "-o", tmp_path / "app").code == 0
     (result,) = tool("run", tmp_path / "app", "--target", "host", "--json").json
     assert (result["status"], result["where"], result["kernels"]) == ("pass", "host", "reference")
-    model_file.write_bytes(dense())
+    (tmp_path / "app" / "tflm" / "models" / "net.tflite").write_bytes(dense())
     assert "has changed since the app was generated" in tool("run", tmp_path / "app", "--target", "host").one_line()
 
 

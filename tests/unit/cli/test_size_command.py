@@ -36,11 +36,11 @@ def test_the_app_gets_what_was_measured(tool: Tool, model_file: Path, device: De
     assert done.code == 0, done.err
     assert done.json["arenas"]["net"]["bytes"] == 1104
     assert done.json["main_stack_bytes"] == 1280
-    assert "kGeneratedArenaSize = 1104;" in Path("app/src/models/net.cpp").read_text()
+    assert "kGeneratedArenaSize = 1104;" in Path("app/tflm/src/models/net.cpp").read_text()
     assert load_measurements(Path("app")).arenas[0].model == "net"
     assert tool("generate", "-o", "app", "--check").code == 0
     said = tool("size", "app").out
-    assert "net: arena 1104" in said and "Written to app/arena.json, and to the app." in said
+    assert "net: arena 1104" in said and "Written to app/tflm/arena.json, and to the app." in said
 
 
 def test_another_compiler_is_told(
@@ -63,13 +63,17 @@ def test_an_edited_app_keeps_its_edit(tool: Tool, model_file: Path, device: Devi
     main.write_text(main.read_text() + "# mine\n")
     said = tool("size", "app")
     assert said.code == 0
-    assert "not to the app: app: edited by hand: prj.conf" in said.out
+    assert "Written to app/tflm/arena.json, and to the app." in said.out
     assert main.read_text().endswith("# mine\n")
+    owned = Path("app/tflm/src/run.cpp")
+    owned.write_text("mine")
+    assert "not to the app: app: edited by hand: tflm/src/run.cpp" in tool("size", "app").out
+    assert owned.read_text() == "mine"
 
 
 def test_sizes_of_the_users_stay(tool: Tool, model_file: Path, device: Device) -> None:
     tool("generate", model_file, "-o", "app", "-b", "mps2/an385", "--arena", "3000")
-    path = Path("app/app.yaml")
+    path = Path("app/tflm/app.yaml")
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "main_stack_bytes": 5000}))
     done = tool("size", "app", "--json")
     assert done.json["arenas"]["net"]["bytes"] == 3000
@@ -95,7 +99,7 @@ def test_what_cannot_be_measured(tool: Tool, model_file: Path, device: Device) -
     tool("generate", model_file, "-o", "app", "-b", "qemu_riscv32")
     assert "qemu_riscv32: its core is not known" in tool("size", "app").one_line()
     assert "the app is not for mps2/an385" in tool("size", "app", "--board", "mps2/an385").one_line()
-    path = Path("app/app.yaml")
+    path = Path("app/tflm/app.yaml")
     path.write_text(path.read_text() + "shared_arena: true\n")
     assert "the arena is shared by all models" in tool("size", "app").one_line()
-    assert not Path("app/arena.json").exists()
+    assert not Path("app/tflm/arena.json").exists()

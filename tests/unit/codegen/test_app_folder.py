@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +22,11 @@ from tflm_zephyr.codegen.app_folder import (
     load_manifest,
     write_files,
 )
+from tflm_zephyr.codegen.model_facts import ModelFacts
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically, write_new
 
-EMPTY = AppManifest("0.1.0", "net", "4.1.0", "8d40", "reference", ("mps2/an385",), {"net": "ab"}, {"net": ((0.5, 1),)})
+EMPTY = AppManifest("0.1.0", "net", "4.1.0", "8d40", "reference", ("mps2/an385",), {"net": ModelFacts("ab")})
 FILES = {"a.txt": b"one\n", "src/b.txt": b"two\n", "src/deep/c.txt": b"three\n"}
 
 
@@ -33,6 +35,12 @@ def tree(folder: Path) -> dict[str, bytes]:
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     found.pop(MANIFEST, None)
     return found
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
 
 
 @pytest.fixture
@@ -49,7 +57,44 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert tree(app) == FILES
     manifest = load_manifest(app)
     assert set(manifest.files) == set(FILES)
-    assert replace(manifest, files={}) == EMPTY
+    assert replace(manifest, files={}) == EMPTY and manifest.yours == ()
+
+
+def test_starters_are_written_once(app: Path) -> None:
+    starters = {"prj.conf": b"first\n", "src/main.cpp": b"first\n", "own.txt": b"first\n"}
+    (app / "own.txt").write_bytes(b"the user's own\n")
+    change = write_files(app, FILES, EMPTY, starters)
+    assert change.written == ("prj.conf", "src/main.cpp")
+    assert load_manifest(app).yours == tuple(sorted(starters))
+    (app / "prj.conf").write_bytes(b"mine\n")
+    (app / "src/main.cpp").unlink()
+    later = dict.fromkeys(starters, b"second\n") | {"boards/new.conf": b"second\n"}
+    assert write_files(app, FILES, EMPTY, later, force=True).written == ("boards/new.conf",)
+    assert tree(app) == {
+        **FILES, "prj.conf": b"mine\n", "own.txt": b"the user's own\n", "boards/new.conf": b"second\n"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("good", range(7))
+def test_starters_are_completed_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
+    app, starters = tmp_path / "app", {"prj.conf": b"one\n", "src/main.cpp": b"two\n"}
+    with monkeypatch.context() as patch:
+        Interrupt(patch, "replace", good, KeyboardInterrupt())
+        with suppress(KeyboardInterrupt):
+            write_files(app, FILES, EMPTY, starters)
+    write_files(app, FILES, EMPTY, starters)
+    assert tree(app) == FILES | starters
+
+
+def test_an_app_of_the_older_layout_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".tflm-zephyr.json").write_text(json.dumps({"generator": "0.1.0"}))
+    for call in (lambda: load_manifest(tmp_path), lambda: write_files(tmp_path, FILES, EMPTY, force=True)):
+        with pytest.raises(
+            AppError, match=r"older tflm-zephyr.*generate --app .*/app\.yaml -o NEW.*take your edits"
+        ) as found:
+            call()
+        assert "\n" not in str(found.value)
+    assert tree(tmp_path).keys() == {".tflm-zephyr.json"}
 
 
 def test_the_same_again_touches_nothing(app: Path) -> None:
@@ -210,7 +255,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(AppError, match=r"app: cannot write \(Permission denied\)"):
+    with pytest.raises(AppError, match=r"app/tflm: cannot write \(Permission denied\)"):
         write_files(tmp_path / "app", FILES, EMPTY)
 
 
@@ -334,7 +379,7 @@ def test_no_app(tmp_path: Path) -> None:
 
 GOOD = {
     "generator": "0.1.0", "name": "net", "zephyr_version": "4.1.0", "tflm_revision": "8d", "kernels": "reference",
-    "boards": ["mps2/an385"], "models": {"net": "ab"}, "scales": {"net": [None]}, "files": {"a.txt": "cd"},
+    "boards": ["mps2/an385"], "models": {"net": {"sha256": "ab"}}, "files": {"a.txt": "cd"},
 }  # fmt: skip
 
 
@@ -356,7 +401,6 @@ GOOD = {
                 {"boards": None},
                 {"models": []},
                 {"models": {"net": 1}},
-                {"models": {"other": "ab"}},
                 {"files": ["a"]},
                 {"files": {"a": 1}},
                 {"files": {"../../a": "x"}},
@@ -368,13 +412,13 @@ GOOD = {
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, text: str) -> None:
-    (tmp_path / MANIFEST).write_text(text)
-    with pytest.raises(AppError, match=r"\.tflm-zephyr\.json: unreadable .*Generate the app again"):
+    written(tmp_path / MANIFEST, text)
+    with pytest.raises(AppError, match=r"tflm/manifest\.json: unreadable .*Generate the app again"):
         load_manifest(tmp_path)
 
 
 def test_the_good_manifest_is_good(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text(json.dumps(GOOD))
+    written(tmp_path / MANIFEST, json.dumps(GOOD))
     assert load_manifest(tmp_path).boards == ("mps2/an385",)
 
 

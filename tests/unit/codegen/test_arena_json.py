@@ -26,6 +26,7 @@ from tflm_zephyr.codegen.arena_json import (
     data_sha256,
     dump_measurements,
     load_measurements,
+    measurements_path,
     target_of,
 )
 from tflm_zephyr.codegen.custom_operators import code_sha256
@@ -137,7 +138,7 @@ def test_another_compiler_makes_what_was_measured_stale() -> None:
 def test_sizes_that_nothing_can_have_measured(tmp_path: Path, change: dict[str, int], says: str) -> None:
     raw = json.loads(dump_measurements(measured(spec())))
     raw["arenas"][1].update(change)
-    (tmp_path / "arena.json").write_text(json.dumps(raw))
+    arena_file(tmp_path).write_text(json.dumps(raw))
     with pytest.raises(AppError, match=says):
         load_measurements(tmp_path)
 
@@ -164,7 +165,7 @@ def test_new_ones_replace_those_of_the_same_core_and_kernels() -> None:
 
 def test_kept_in_a_file_and_read_again(tmp_path: Path) -> None:
     found = measured(spec())
-    (tmp_path / "arena.json").write_bytes(dump_measurements(found))
+    arena_file(tmp_path).write_bytes(dump_measurements(found))
     assert load_measurements(tmp_path) == found
     assert load_measurements(tmp_path / "none") == Measurements()
     assert dump_measurements(found) == dump_measurements(load_measurements(tmp_path))
@@ -187,9 +188,15 @@ def test_kept_in_a_file_and_read_again(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path, change: Callable[[dict[str, object]], object]) -> None:
     raw = json.loads(dump_measurements(measured(spec())))
     change(raw)
-    (tmp_path / "arena.json").write_text(json.dumps(raw))
+    arena_file(tmp_path).write_text(json.dumps(raw))
     with pytest.raises(AppError, match=r"arena\.json: unreadable"):
         load_measurements(tmp_path)
+
+
+def arena_file(app: Path) -> Path:
+    """The path of the measurements in `app`, with its folder made."""
+    measurements_path(app).parent.mkdir(exist_ok=True)
+    return measurements_path(app)
 
 
 @pytest.mark.usefixtures("fixed_reference")
@@ -197,9 +204,9 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     assert tool("generate", model_file, "-o", "app", "-b", "mps2/an385", "--kernels", "reference").code == 0
     made = tool("generate", "-o", "app", "--json").json
     estimate = made["models"][0]["arena"]["bytes"]
-    source = Path("app/src/models/net.cpp")
+    source = Path("app/tflm/src/models/net.cpp")
     assert "GetDefaultTailUsage" in source.read_text()
-    data = Path("app/src/models/net.tflite").read_bytes()
+    data = Path("app/tflm/src/models/net.tflite").read_bytes()
     zephyr = PINNED_ZEPHYR.revision or PINNED_ZEPHYR.version
     compiler = compiler_here()
     target = MeasurementTarget(
@@ -207,7 +214,7 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     )
     item = model_spec("net", data=data)
     one = ArenaMeasurement("net", data_sha256(item), target, "mps2/an385", estimate - 32, 400, 64, 200)
-    Path("app/arena.json").write_bytes(dump_measurements(Measurements((one,), ())))
+    Path("app/tflm/arena.json").write_bytes(dump_measurements(Measurements((one,), ())))
     assert tool("generate", "-o", "app", "--check").code == 1  # the app is older
     assert tool("generate", "-o", "app").code == 0
     text = source.read_text()
@@ -215,7 +222,7 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     assert "// Measured: the smallest that allocates and runs" in text
     assert "if (kArenaSize < 400) {" in text and "GetDefaultTailUsage" not in text
     assert tool("generate", "-o", "app", "--check").code == 0
-    Path("app/arena.json").write_bytes(dump_measurements(Measurements((replace(one, data_sha256="0" * 64),), ())))
+    Path("app/tflm/arena.json").write_bytes(dump_measurements(Measurements((replace(one, data_sha256="0" * 64),), ())))
     stale = tool("generate", "-o", "app")
     assert "note: net: the measured size is stale (model or plan): estimated" in stale.out
     assert f"kGeneratedArenaSize = {estimate};" in source.read_text()

@@ -21,11 +21,11 @@ from tests.zephyr.models import dense_chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
-from tflm_zephyr.codegen import app_file
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.codegen.app_files import app_files
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.files import write_atomically
@@ -124,8 +124,7 @@ GOLDEN_APPS = {
 def whole_tree(config: AppConfig, app: Path, tflm: TflmRevision) -> dict[str, bytes]:
     """Files that `generate` writes, the manifest left out as it carries the version."""
     made = generate(config, app, tflm)
-    files = {**render(made.spec), app_file.NAME: app_file.dump_app_file(config, app)}
-    return dict(sorted({**files, **made.golden_files}.items()))
+    return dict(sorted({**app_files(made.spec, made.golden_files, config, app), **render_starters(made.spec)}.items()))
 
 
 @pytest.mark.usefixtures("fixed_reference")
@@ -316,7 +315,7 @@ def test_two_models_in_one_app(make: Make) -> None:
     assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
     kernels = {Path(path).name for path in made.spec.tflm_sources["cmsis_nn"]}
     assert {"fully_connected.cc", "activations.cc"} <= kernels
-    main = source(made, "src/main.cpp")
+    main = source(made, "src/run.cpp")
     assert '"net0",' in main and '"net1",' in main
     assert set(made.manifest.models) == {"net0", "net1"}
 
@@ -350,7 +349,7 @@ def test_model_file_names(tool: Tool, tmp_path: Path, name: str) -> None:
 def test_app_folder_names(tool: Tool, model_file: Path, tmp_path: Path, name: str) -> None:
     app = tmp_path / "apps" / name
     assert tool("generate", model_file, "-o", app, "--ci", "github").code == 0
-    assert tool("generate", "--app", app / "app.yaml", "--check").code == 0
+    assert tool("generate", "--app", app / "tflm" / "app.yaml", "--check").code == 0
     project = re.search(r"^project\((\w+) ", (app / "CMakeLists.txt").read_text(), re.M)
     assert project is not None and project[1] == identifier(name)
 
@@ -371,15 +370,15 @@ def test_a_custom_operator(make: Make, operator: CustomOperatorConfig) -> None:
     assert calls(only(made)) == ['AddCustom("MyOp", ns::Register_MY_OP())']
     text = source(made, "src/models/net0.cpp")
     assert '#include "my_op.h"' in text and "MicroMutableOpResolver<1>" in text
-    cmake = source(made, "CMakeLists.txt")
+    cmake = source(made, "app.cmake")
     assert '  "../my ops/src/my_op.cc"\n' in cmake
-    assert 'target_include_directories(app PRIVATE src "../my ops")' in cmake  # where the header is
+    assert 'set(TFLM_APP_CUSTOM_INCLUDE_DIRS "../my ops")' in cmake  # where the header is
 
 
 def test_guards_are_left_out_of_generated_code_alone(make: Make, operator: CustomOperatorConfig) -> None:
-    cmake = source(make(with_custom(), custom_operators=(operator,)), "CMakeLists.txt")
-    before, _, after = cmake.partition("set_source_files_properties(${generated}")
-    assert "src/main.cpp" in before and "my_op.cc" in after and "my_op.cc" not in before
+    cmake = source(make(with_custom(), custom_operators=(operator,)), "app.cmake")
+    before, _, after = cmake.partition("set_source_files_properties(${TFLM_APP_SOURCES}")
+    assert "src/run.cpp" in before and "my_op.cc" in after and "my_op.cc" not in before
     assert "target_compile_options" not in cmake
 
 
@@ -446,7 +445,7 @@ def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tfl
     assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources["cmsis_nn"]
     assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.cmsis_nn_sources
     made = generate(replace(config, tflm="module"), tmp_path / "app", tflm)
-    assert "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in source(made, "prj.conf")
+    assert "config TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS\n" in source(made, "Kconfig")
 
 
 def config_for(tmp_path: Path, *boards: str, kernels: str = "auto", tflm: str = "selected") -> AppConfig:
@@ -523,9 +522,8 @@ def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: TflmRevision) -> Non
 def test_zephyrs_library_uses_cmsis_nn_where_the_core_can(tmp_path: Path, tflm: TflmRevision) -> None:
     option = "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS"
     sure = generate(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm)
-    assert f"CONFIG_{option}=y" in source(sure, "prj.conf") and option not in source(sure, "Kconfig")
+    assert f"config {option}\n" in source(sure, "Kconfig")
     both = generate(config_for(tmp_path, "nobody_knows", tflm="module"), tmp_path / "app", tflm)
-    assert option not in source(both, "prj.conf")
     assert f"config {option}\n\tbool\n\tdepends on CPU_CORTEX_M && " in source(both, "Kconfig")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense
 from tests.unit.conftest import SOURCE, Tool
 from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.codegen.app_folder import MANIFEST
 from tflm_zephyr.codegen.golden import golden_runs, path_of
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.host import golden_outputs
@@ -30,7 +32,7 @@ def app(tool: Tool, model_file: Path, tmp_path: Path, fixed_reference: None) -> 
 
 
 def kept(app: Path) -> Path:
-    return app / path_of("net")
+    return app / "tflm" / path_of("net")
 
 
 @pytest.mark.usefixtures("fixed_reference")
@@ -86,7 +88,7 @@ def test_kept_runs_are_taken_where_no_reference_is(
     before = kept(app).read_bytes()
     assert tool("generate", "-o", app).code == 0
     assert kept(app).read_bytes() == before
-    assert "kGolden = {kBytes, 1}" in (app / "src" / "models" / "net_golden.cpp").read_text()
+    assert "kGolden = {kBytes, 1}" in (app / "tflm" / "src" / "models" / "net_golden.cpp").read_text()
 
 
 @pytest.mark.usefixtures("fixed_reference", "app")
@@ -123,16 +125,19 @@ class TestKept:
         np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
         assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / "data.npz").code == 0
         assert kept(app).read_bytes() != fresh
-        assert tool("generate", model_file, "-o", app, "--check").code == 1
+        assert tool("generate", model_file, "-o", app, "--check").code == 0  # the inputs are remembered
+        app_file = app / "tflm" / "app.yaml"
+        app_file.write_text(re.sub(r"\n +inputs:.*", "", app_file.read_text()))
+        assert tool("generate", "-o", app, "--check").code == 1
         assert tool("generate", model_file, "-o", app).code == 0
         assert kept(app).read_bytes() == fresh
-        assert "seeded random inputs" in (app / "src/models/net_golden.cpp").read_text()
+        assert "seeded random inputs" in (app / "tflm/src/models/net_golden.cpp").read_text()
 
     def test_the_same_inputs_of_another_name(self, app: Path, model_file: Path, tool: Tool, tmp_path: Path) -> None:
         for name in ("a.npz", "b.npz"):
             np.savez(tmp_path / name, x=np.full((1, 64), 7, np.int8))
             assert tool("generate", model_file, "-o", app, "--inputs", tmp_path / name).code == 0
-            assert f"inputs from {name}" in (app / "src/models/net_golden.cpp").read_text()
+            assert f"inputs from {name}" in (app / "tflm/src/models/net_golden.cpp").read_text()
 
     def test_other_inputs(self, app: Path, model_file: Path, tmp_path: Path) -> None:
         np.savez(tmp_path / "data.npz", x=np.full((1, 64), 7, np.int8))
@@ -150,7 +155,7 @@ class TestKept:
         kept(app).write_text(json.dumps(raw))
         assert self.found(app, model_file) == [(bytes(range(64)),)]
         assert tool("generate", "-o", app, "--check").code == 1
-        assert "edited by hand: golden/net.json" in tool("generate", "-o", app).one_line()
+        assert "edited by hand: tflm/golden/net.json" in tool("generate", "-o", app).one_line()
 
     @pytest.mark.parametrize("part", ["inputs", "outputs"])
     def test_bytes_of_another_length(self, app: Path, model_file: Path, part: str) -> None:
@@ -158,9 +163,9 @@ class TestKept:
         raw["runs"][0][part] = ["00"]
         text = json.dumps(raw)
         kept(app).write_text(text)
-        manifest = json.loads((app / ".tflm-zephyr.json").read_text())
-        manifest["files"]["golden/net.json"] = hashlib.sha256(text.encode()).hexdigest()
-        (app / ".tflm-zephyr.json").write_text(json.dumps(manifest))
+        manifest = json.loads((app / MANIFEST).read_text())
+        manifest["files"]["tflm/golden/net.json"] = hashlib.sha256(text.encode()).hexdigest()
+        (app / MANIFEST).write_text(json.dumps(manifest))
         assert self.found(app, model_file) == [(bytes(range(64)),)]
 
 

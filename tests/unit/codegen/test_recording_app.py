@@ -48,10 +48,10 @@ def test_sections_come_with_the_result() -> None:
 def test_the_app_that_records(tmp_path: Path) -> None:
     folder = write_recording_app(app_spec(), M3, tmp_path / "app")
     assert folder == folder_of(tmp_path / "app", M3)
-    source = (folder / "src" / "models" / "net.cpp").read_text()
+    source = (folder / "tflm" / "src" / "models" / "net.cpp").read_text()
     assert "RecordingMicroAllocator::Create(g_arena, kArenaSize)" in source and "PrintAllocations()" in source
     assert "kGeneratedArenaSize = 1536;" in source
-    cmake = (folder / "cmake" / "tflm.cmake").read_text()
+    cmake = (folder / "tflm" / "cmake" / "tflm.cmake").read_text()
     assert "recording_micro_allocator.cc" in cmake and "STRIP_ERROR_STRINGS" not in cmake
     plain = render(app_spec())
     assert not any(b"Recording" in data or b"recording_" in data for data in plain.values())

@@ -18,10 +18,11 @@ from tests.conftest import ROOT
 from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
 from tests.helpers.model_builder import chain
 from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.codegen.app_folder import owned
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, ResolverSpec
 from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.rendering import render, render_starters, render_workflow
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.device.console.result import RunResult
@@ -141,7 +142,8 @@ def test_the_same_spec_gives_the_same_bytes_in_order() -> None:
 
 
 def test_no_machine_path_no_date_no_tab_trouble() -> None:
-    for path, data in render(app(model("a"), model("b"))).items():
+    spec = app(model("a"), model("b"))
+    for path, data in {**owned(render(spec)), **render_starters(spec)}.items():
         if path.endswith(".tflite"):
             continue
         text = data.decode("utf-8")
@@ -152,14 +154,14 @@ def test_no_machine_path_no_date_no_tab_trouble() -> None:
 
 
 def test_every_generated_file_says_where_it_is_from() -> None:
-    for path, data in render(app()).items():
+    for path, data in {**owned(render(app())), **render_starters(app())}.items():
         assert path.startswith("boards/") or path.endswith(".tflite") or "tflm-zephyr" in data.decode(), path
 
 
 def test_yaml_files_parse_whatever_names_hold() -> None:
     for text in HOSTILE.values():
         spec = app(model(name=text, golden_source=text), name="on")
-        files = render(spec)
+        files = render_starters(spec)
         assert yaml.safe_load(files["sample.yaml"])["sample"]["name"] == "on"
         assert text in yaml.safe_load(files["sample.yaml"])["sample"]["description"]
         west = yaml.safe_load(files["west.yml"])["manifest"]
@@ -169,7 +171,8 @@ def test_yaml_files_parse_whatever_names_hold() -> None:
 
 
 def test_sample_yaml_tells_runs_from_builds() -> None:
-    tests = yaml.safe_load(render(app(model("a"), model("b", golden=(), golden_source="")))["sample.yaml"])["tests"]
+    spec = app(model("a"), model("b", golden=(), golden_source=""))
+    tests = yaml.safe_load(render_starters(spec)["sample.yaml"])["tests"]
     run = tests["sample.tflm.app"]
     assert run["platform_allow"] == ["mps2/an385"]
     assert run["harness"] == "console"
@@ -183,7 +186,7 @@ def test_sample_yaml_tells_runs_from_builds() -> None:
 
 
 def test_sample_yaml_of_boards_that_only_build() -> None:
-    tests = yaml.safe_load(render(app(boards=(load_board("some_board/soc"),)))["sample.yaml"])["tests"]
+    tests = yaml.safe_load(render_starters(app(boards=(load_board("some_board/soc"),)))["sample.yaml"])["tests"]
     assert tests == {"sample.tflm.app.build": {"build_only": True, "platform_allow": ["some_board/soc"]}}
 
 
@@ -205,11 +208,11 @@ def test_models_of_one_app_each_have_their_own_resolver() -> None:
     files = render(app(one, two))
     assert b"MicroMutableOpResolver<2>" in files["src/models/one.cpp"]
     assert b"MicroMutableOpResolver<1>" in files["src/models/two.cpp"]
-    main = files["src/main.cpp"].decode()
+    main = files["src/run.cpp"].decode()
     for ident in ("one", "two"):
         assert f'#include "models/{ident}.hpp"' in main
         assert f"models::{ident}::Init," in main
-        assert f"src/models/{ident}.cpp" in files["CMakeLists.txt"].decode()
+        assert f"src/models/{ident}.cpp" in files["app.cmake"].decode()
         assert f"config TFLM_APP_{ident.upper()}_ARENA_SIZE" in files["Kconfig"].decode()
 
 
@@ -235,7 +238,7 @@ def test_model_is_aligned_and_arena_says_where_its_size_is_from() -> None:
     )
     files = render(replace(spec, model_data="array"))
     assert "alignas(16) const uint8_t tflm_model_net[40]" in files["src/models/net_data.cpp"].decode()
-    assert "src/models/net_data.cpp" in files["CMakeLists.txt"].decode()
+    assert "src/models/net_data.cpp" in files["app.cmake"].decode()
     assert not {"src/models/net_data.S", "src/models/net.tflite"} & set(files)
 
 
@@ -254,7 +257,7 @@ def test_resource_variables_get_their_room() -> None:
 
 def test_board_files_go_into_boards() -> None:
     board = replace(load_board("mps2/an385"), files={"mps2_an385.conf": "CONFIG_X=y\n"})
-    assert render(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
+    assert render_starters(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
 
 
 def test_missing_core_features_are_selected_by_board() -> None:
@@ -274,14 +277,15 @@ def test_the_fpu_is_on_where_there_is_one() -> None:
 
 def test_zephyrs_own_library_is_taken_for_module() -> None:
     files = render(app(tflm="module", kernels=("cmsis_nn",)))
-    conf = files["prj.conf"].decode()
-    assert "CONFIG_TENSORFLOW_LITE_MICRO=y\nCONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS=y" in conf
+    kconfig = files["Kconfig"].decode()
+    assert "config TENSORFLOW_LITE_MICRO\n\tbool\n\tdefault y\n" in kconfig
+    assert "config TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS\n" in kconfig
     assert "add_library(tflm" not in files["cmake/tflm.cmake"].decode()
     assert "DebugLog(" not in files["src/port.cpp"].decode()
 
 
 def test_no_option_is_set_twice_in_prj_conf() -> None:
-    names = re.findall(r"^(CONFIG_\w+)=", render(app())["prj.conf"].decode(), re.M)
+    names = re.findall(r"^(CONFIG_\w+)=", render_starters(app())["prj.conf"].decode(), re.M)
     assert len(names) == len(set(names))
 
 
@@ -351,9 +355,9 @@ ArenaUse Arena() { return {1024, 500, 300}; }
 
 def run_self_test(tmp_path: Path, *, init: str = "Status::kOk", offset: int = 0, golden: bool = True) -> list[str]:
     spec = app() if golden else app(model(golden=(), golden_source=""))
-    folder = write(render(spec), tmp_path)
+    folder = write({**render(spec), **render_starters(spec)}, tmp_path)
     (folder / "fake.cpp").write_text(FAKE_MODEL)
-    sources = [*own_sources(spec), "fake.cpp"]
+    sources = [*own_sources(spec), "src/main.cpp", "fake.cpp"]
     compile_cxx(folder, "-std=c++17", *DEFINES, f"-DINIT={init}", f"-DOFFSET={offset}", *sources, "-o", "self_test")
     done = subprocess.run([folder / "self_test"], capture_output=True, text=True, check=True, timeout=20)
     return done.stdout.splitlines()
@@ -376,7 +380,8 @@ def test_the_self_tests_lines_are_what_the_reader_takes(tmp_path: Path) -> None:
     assert run.outputs[0].data == bytes(range(70))
     assert run.ticks == 1000 and run.hz == 25000000
     assert lines[-1] == "net: self-test passed"
-    regexes = yaml.safe_load(render(app())["sample.yaml"])["tests"]["sample.tflm.app"]["harness_config"]["regex"]
+    tests = yaml.safe_load(render_starters(app())["sample.yaml"])["tests"]
+    regexes = tests["sample.tflm.app"]["harness_config"]["regex"]
     assert all(any(re.search(regex, line) for line in lines) for regex in regexes)  # what twister waits for
 
 

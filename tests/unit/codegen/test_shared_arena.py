@@ -13,7 +13,7 @@ from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.generation import generate
-from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
@@ -48,7 +48,7 @@ def test_the_app_has_one_arena() -> None:
         source = files[f"src/models/{name}.cpp"].decode()
         assert "g_arena" not in source and "TheArena().allocator" in source and "return Reset();" in source
     assert b"config TFLM_APP_ARENA_SIZE" in files["Kconfig"]
-    assert b"DIGITS_ARENA_SIZE" not in files["Kconfig"] + files["README.md"]
+    assert b"DIGITS_ARENA_SIZE" not in files["Kconfig"] + render_starters(spec())["README.md"]
     assert "src/shared_arena.cpp" not in render(spec(shared_arena=False))
 
 
@@ -76,4 +76,4 @@ def test_from_the_app_file(tool: Tool, tmp_path: Path) -> None:
     done = tool("generate", "--app", "mine.yaml", "-o", "app", "--json")
     assert done.code == 0, done.err
     assert done.json["models"][0]["arena"] == done.json["models"][1]["arena"]
-    assert Path("app/src/shared_arena.cpp").is_file()
+    assert Path("app/tflm/src/shared_arena.cpp").is_file()

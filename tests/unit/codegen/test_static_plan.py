@@ -104,5 +104,5 @@ def test_generate_says_so(tool: Tool) -> None:
                 "--overlap", "off")  # fmt: skip
     assert said.code == 0, said.err
     assert "head 2560, from a table in the app" in said.out
-    assert "planner: static" in Path("app/app.yaml").read_text()
+    assert "planner: static" in Path("app/tflm/app.yaml").read_text()
     assert tool("generate", "-o", "app", "--check").code == 0

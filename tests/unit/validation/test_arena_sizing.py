@@ -46,10 +46,10 @@ def test_measured_then_proven_both_ways(tmp_path: Path) -> None:
     assert all("AllocateTensors failed" in size.refusal for size in found.models)
     assert found.stack.used_bytes == 1000
     assert (found.target.core, found.target.kernels) == ("cortex-m3", "reference")
-    source = (folder / "prove" / "src" / "models" / "sine.cpp").read_text()
+    source = (folder / "prove" / "tflm" / "src" / "models" / "sine.cpp").read_text()
     assert "kGeneratedArenaSize = 1088;" in source and "if (kArenaSize < 544)" in source
-    assert "CONFIG_MAIN_STACK_SIZE=1280" in (folder / "prove" / "prj.conf").read_text()
-    assert "src/measure.cpp" not in (folder / "prove" / "CMakeLists.txt").read_text()
+    assert "default 1280\n" in (folder / "prove" / "tflm" / "Kconfig").read_text()
+    assert "src/measure.cpp" not in (folder / "prove" / "tflm" / "app.cmake").read_text()
     said = "\n".join(report.table([found]))
     assert "sine: arena 1104 (head 32, tail 740; the app had 1200)" in said
     assert "passes in 1104; with 16 less: AllocateTensors failed" in said
@@ -110,7 +110,7 @@ def test_the_measuring_app_has_room_and_the_users_sources(tmp_path: Path) -> Non
     assert (made.measure, made.main_stack_bytes) == (True, 8192)
     files = render(made)
     assert {"src/measure.cpp", "src/measure.hpp"} <= set(files)
-    assert b"models::cosine::UseArena(0), 400000," in files["src/main.cpp"]
+    assert b"models::cosine::UseArena(0), 400000," in files["src/run.cpp"]
 
 
 def test_room_is_what_the_board_has() -> None:
@@ -124,4 +124,4 @@ def test_other_apps_have_nothing_of_it() -> None:
     files = render(spec(1000))
     assert not any("measure" in path for path in files)
     assert not any(b"UseArena" in data or b"measure.hpp" in data for data in files.values())
-    assert b"INIT_STACKS" not in files["prj.conf"]
+    assert b"INIT_STACKS" not in files["Kconfig"]

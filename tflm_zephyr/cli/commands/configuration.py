@@ -88,9 +88,9 @@ def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace 
 def compiler_for(app: Path) -> str:
     """The compiler on this machine, if the app has measurements to compare it with; else ""."""
     from tflm_zephyr.build import compiler_here
-    from tflm_zephyr.codegen import NAME
+    from tflm_zephyr.codegen import measurements_path
 
-    return compiler_here() if (app / NAME).is_file() else ""
+    return compiler_here() if measurements_path(app).is_file() else ""
 
 
 def _absolute(path: Path) -> Path:

@@ -57,9 +57,9 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
 def _allocation_recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
     """Written beside the app's builds, from its app file."""
     from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
-    from tflm_zephyr.codegen import app_file, generate, write_recording_app
+    from tflm_zephyr.codegen import generate, load_config, write_recording_app
 
-    config = app_file.load_app_file(args.app / app_file.NAME)
+    config = load_config(args.app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
     return write_recording_app(generate(config, args.app, tflm, boards=boards, keep_golden=True).spec, board, args.app)
@@ -102,9 +102,9 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
 
 
 def _refuse_host_link(app: Path) -> None:
-    from tflm_zephyr.codegen import app_file
+    from tflm_zephyr.codegen import app_file, own_path
 
-    path = app / app_file.NAME
+    path = own_path(app, app_file.NAME)
     if path.is_file() and app_file.load_app_file(path).host_link:
         raise AppError(
             "the app answers a host (host_link: true) and has no self-test to run",
@@ -180,7 +180,7 @@ def _check(result: RunResult, manifest: AppManifest, board: Board) -> None:
             where=result.link,
             hint="Build and flash this app",
         )
-    wanted = manifest.models[result.model]
+    wanted = manifest.sha256[result.model]
     if not wanted.startswith(result.sha256):
         raise DeviceError(
             f"the device runs model {result.model} with SHA-256 {result.sha256}, the app has {wanted[:16]}",

@@ -12,7 +12,7 @@ from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
-from tflm_zephyr.codegen import AppConfig, identifier
+from tflm_zephyr.codegen import AppConfig, app_folder, identifier, with_held
 from tflm_zephyr.footprint import CLOSE, NO, BoardFit, Runs, Verdict, own_buffer, remedies, verdict
 from tflm_zephyr.host import golden_outputs
 
@@ -26,7 +26,11 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.build import find_workspace_if_any
 
     config = config_of(args)
-    folder = Path() if args.app is None else args.app.parent
+    folder = Path()
+    if args.app is not None:
+        inside = app_folder.app_around(args.app)
+        folder = inside or args.app.parent
+        config = config if inside is None else with_held(config, inside)
     config = replace(config, name=config.name or identifier(config.models[0].label))
     workspace = find_workspace_if_any(args.workspace, app=folder)
     made = _made(config, folder, boards_of(config, workspace, say), workspace)

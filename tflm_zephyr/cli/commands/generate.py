@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`generate`: write an app, or with --check report whether it is stale."""
+"""`generate`: write an app or bring one up to date, or with --check report whether it is stale."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.retraining import previous_app, update_of, with_new_models
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import AppConfig, AppSpec, app_file, app_folder, identifier, render, render_workflow
+from tflm_zephyr.cli.report import update as report_update
+from tflm_zephyr.codegen import (
+    AppConfig,
+    AppSpec,
+    app_file,
+    app_files,
+    app_folder,
+    identifier,
+    own_path,
+    render_workflow,
+    with_held,
+)
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
@@ -23,7 +36,7 @@ from tflm_zephyr.footprint import NO, BoardFit, Runs
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
-    """`generate`: write an app, or with --check compare it."""
+    """`generate`: write an app, or bring one up to date, or with --check compare it."""
     from tflm_zephyr.build import find_workspace_if_any
     from tflm_zephyr.codegen import generate
 
@@ -33,24 +46,22 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = boards_of(config, workspace, say)
     made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
-    files = render(made.spec)
-    files[app_file.NAME] = _app_file(args, config, app)
-    files.update(made.golden_files)
-    files = dict(sorted(files.items()))
     workflow = _workflow_path(made.spec, app) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
     if args.check:
-        app_folder.load_manifest(app)
-        change = app_folder.compare_files(app, files)
+        change = app_folder.compare_files(app, app_files(made.spec, made.golden_files, config, app))
+        change = app_folder.compare_manifest(change, app, made.manifest)
         if workflow is not None:
             change = app_folder.compare_one(change, workflow, steps)
         return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
     if workflow is not None:
         check_new(workflow, steps, force=args.force)
-    change = app_folder.write_files(app, files, made.manifest, force=args.force)
+    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    before = previous_app(app)
+    change = write_app(app, made, config, fits, force=args.force)
     if workflow is not None:
         write_new(workflow, steps, force=args.force)
-    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    update = None if before is None else update_of(before, made, fits, config)
     return Done(
         text.generated(
             app,
@@ -58,6 +69,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             change,
             workflow,
             report_fit.lines(fits),
+            update=[] if update is None else report_update.lines(update),
             next_board=_next_board(app, made.spec, fits),
             workspace=workspace is not None,
         ),
@@ -65,6 +77,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             **text.change_json(app, change),
             **text.app_json(made),
             "fit": report_fit.fits_json(fits),
+            "update": None if update is None else report_update.plain(update),
             "workflow": workflow and str(workflow),
         },
     )
@@ -77,15 +90,23 @@ def _next_board(app: Path, spec: AppSpec, fits: Sequence[BoardFit]) -> str:
 
 
 def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
-    """The app's config from flags or app file, and its folder."""
-    if args.app is None and not args.model and args.output is not None and (args.output / app_file.NAME).is_file():
-        args.app = args.output / app_file.NAME
-    config, folder = config_of(args), args.output
-    if folder is None and args.app is not None and (args.app.parent / app_folder.MANIFEST).is_file():
-        folder = args.app.parent
+    """The app's config from flags or app file, and its folder. An app that is there remembers its options."""
+    folder: Path | None = args.output
+    if folder is None and args.app is not None:
+        app_folder.refuse_old_layout(args.app.parent)
+        folder = app_folder.app_around(args.app)
+    if folder is not None:
+        app_folder.refuse_old_layout(folder)
+    given: list[Path] = []
+    own = None if folder is None else own_path(folder, app_file.NAME)
+    if args.app is None and own is not None and own.is_file():
+        args.app, given, args.model = own, args.model, []
+    config = config_of(args)
     if folder is None:
         where = "generate" if args.app is None else str(args.app)
         raise AppError("no folder for the app", where=where, hint="Name one with -o APP")
+    if args.app is not None and own is not None and args.app.resolve() == own.resolve():
+        config = with_new_models(with_held(config, folder), given, folder)
     return replace(config, name=config.name or identifier(folder.resolve().name)), folder
 
 
@@ -98,11 +119,3 @@ def _workflow_path(spec: AppSpec, app: Path) -> Path:
 def _folder_in(workflow: Path, app: Path) -> str:
     """The app's folder in the repository of `workflow`."""
     return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
-
-
-def _app_file(args: argparse.Namespace, config: AppConfig, app: Path) -> bytes:
-    """The app file in the app's folder. One that means the same is kept as it is, with its comments."""
-    path = app / app_file.NAME
-    if args.app is not None and args.app.resolve() == path.resolve() and app_file.load_app_file(path) == config:
-        return path.read_bytes()
-    return app_file.dump_app_file(config, app)

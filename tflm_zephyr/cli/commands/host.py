@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import AppManifest, ModelSpec, app_file, load_manifest
+from tflm_zephyr.codegen import AppManifest, ModelSpec, load_config, load_manifest
 from tflm_zephyr.device.console import Arena, Check, Output, RunResult, SelfTestRun
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
@@ -28,10 +28,10 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.tflm import tflm_of
 
     manifest = load_manifest(args.app)
-    config = app_file.load_app_file(args.app / app_file.NAME)
+    config = load_config(args.app)
     made = generate(config, args.app, tflm_of(None), keep_golden=True)
     for model in made.spec.models:
-        if manifest.models.get(model.ident) != model.sha256:
+        if manifest.sha256.get(model.ident) != model.sha256:
             raise AppError(
                 f"model {model.ident} has changed since the app was generated",
                 where=str(args.app),

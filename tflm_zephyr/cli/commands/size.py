@@ -8,22 +8,25 @@ from pathlib import Path
 
 from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.build import Workspace, compiler_here, detect_toolchain, find_workspace, west
+from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
+from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen import (
-    NAME,
     app_file,
-    app_folder,
     dump_measurements,
+    load_config,
     load_manifest,
     load_measurements,
-    render,
+    measurements_path,
+    own_path,
     target_of,
 )
 from tflm_zephyr.device.transport import DeviceTarget, Link, route
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically
+from tflm_zephyr.footprint import Runs
 from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
 
 
@@ -33,12 +36,10 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
 
     app: Path = args.app
     load_manifest(app)
-    config = app_file.load_app_file(app / app_file.NAME)
+    config, file = load_config(app), str(own_path(app, app_file.NAME))
     if config.shared_arena:
         what = "the arena is shared by all models; only a model's own is measured"
-        raise AppError(
-            what, where=str(app / app_file.NAME), hint="Measure with shared_arena: false; its estimate stays"
-        )
+        raise AppError(what, where=file, hint="Measure with shared_arena: false; its estimate stays")
     workspace = find_workspace(args.workspace, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
@@ -46,7 +47,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     asked = tuple(load_board(name) for name in dict.fromkeys(args.board)) if args.board else boards
     for board in asked:
         if board.name not in config.boards:
-            raise AppError(f"the app is not for {board.name}", where=str(app / app_file.NAME), hint="Add it to boards")
+            raise AppError(f"the app is not for {board.name}", where=file, hint="Add it to boards")
     compiler = compiler_here()
     found: dict[object, MeasuredSizes] = {}
     emulators = [load_board(name) for name in known_boards()]
@@ -73,14 +74,15 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     measured = load_measurements(app).with_new(
         [size.arena for item in sizes for size in item.models], [item.stack for item in sizes]
     )
-    write_atomically(app / NAME, dump_measurements(measured))
+    path = measurements_path(app)
+    write_atomically(path, dump_measurements(measured))
     made = generate(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
-    files = {**render(made.spec), **made.golden_files, app_file.NAME: (app / app_file.NAME).read_bytes()}
+    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     try:
-        app_folder.write_files(app, dict(sorted(files.items())), made.manifest)
-        note = f"Written to {app / NAME}, and to the app."
+        write_app(app, made, config, fits)
+        note = f"Written to {path}, and to the app."
     except AppError as err:
-        note = f"Written to {app / NAME}, not to the app: {err}"
+        note = f"Written to {path}, not to the app: {err}"
     return Done("\n".join([*report.table(sizes), *made.notes, note]), report.sizes_json(sizes, made.spec))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tflm_zephyr.cli.commands.outcome import Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
-from tflm_zephyr.codegen import app_file, load_manifest
+from tflm_zephyr.codegen import identifier, load_config, load_manifest
 from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
 from tflm_zephyr.device.transport import Capabilities, route
 from tflm_zephyr.errors import AppError, DeviceError
@@ -88,7 +88,7 @@ def opened(target: DeviceTarget, args: argparse.Namespace, say: Say) -> Iterator
 
 
 def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
-    """The model as it was converted: --tflite, --host, or that of the app file beside the app.
+    """The model as it was converted: --tflite, --host, or the app's own.
 
     Raises AppError when nothing names it, DeviceError when it is not the one that `hello` describes.
     """
@@ -96,8 +96,7 @@ def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
     if path is None:
         raise AppError("the .tflite file is needed here", where=args.tflm_command, hint="Name it with --tflite FILE")
     model = load_model(path)
-    copied = args.app is not None and path.parent == args.app / "src" / "models"
-    if hello is not None and not copied and not hello.runs(model.sha256):
+    if hello is not None and not hello.runs(model.sha256):
         raise DeviceError(
             f"runs a model with SHA-256 {hello.sha256[:16]}, {path.name} has {model.sha256[:16]}",
             where=hello.link,
@@ -107,22 +106,14 @@ def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
 
 
 def _app_model(app: Path, wanted: str) -> Path:
-    """The .tflite that the app's model was generated from: the one in the app, whose plan is its only difference."""
+    """The .tflite that the app's model was generated from."""
     manifest = load_manifest(app)
     names = sorted(manifest.models)
     if wanted and wanted not in names:
         raise AppError(f"has no model {wanted} but {', '.join(names)}", where=str(app))
     if not wanted and len(names) > 1:
         raise AppError(f"has the models {', '.join(names)}", where=str(app), hint="Choose one with --model")
-    config = app_file.load_app_file(app / app_file.NAME)
-    from tflm_zephyr.codegen import identifier
-
-    for entry in config.models:
+    for entry in load_config(app).models:
         if identifier(entry.label) == (wanted or names[0]):
-            return _present(entry.model, app, identifier(entry.label))
+            return entry.model
     raise AppError("its app file does not name its model", where=str(app), hint="Generate the app again")
-
-
-def _present(model: Path, app: Path, ident: str) -> Path:
-    """The file that the app was generated from, or where that is gone the app's copy, which may carry a plan."""
-    return model if model.is_file() else app / "src" / "models" / f"{ident}.tflite"

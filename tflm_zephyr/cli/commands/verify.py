@@ -11,6 +11,7 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import verify as report
+from tflm_zephyr.codegen import own_path
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.files import write_new
@@ -42,5 +43,5 @@ def do_verify(args: argparse.Namespace, say: Say) -> Done:
 
 def _planned(args: argparse.Namespace, hello: Hello) -> Model | None:
     """The model as the app carries it."""
-    path = None if args.app is None else args.app / "src" / "models" / f"{hello.model}.tflite"
+    path = None if args.app is None else own_path(args.app, f"src/models/{hello.model}.tflite")
     return load_model(path) if isinstance(path, Path) and path.is_file() else None

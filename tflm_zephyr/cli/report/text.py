@@ -30,15 +30,16 @@ def generated(
     workflow: Path | None,
     fits: Sequence[str] = (),
     *,
+    update: Sequence[str] = (),
     next_board: str,
     workspace: bool = True,
 ) -> str:
-    """Shown after `generate`. `fits`: a line for each board's verdict.
+    """Shown after `generate`. `fits`: a line for each board's verdict; `update`: the changes of an app that was there.
 
     `next_board`: the board to build for, "" where the app fits none; `workspace`: whether there is one to build in.
     """
     spec = made.spec
-    lines = [f"App {spec.name} in {app}: {_changes(change)}."]
+    lines = [f"App {spec.name} in {app}: {_changes(change)}.", *update]
     for model, item in zip(spec.models, made.prepared, strict=True):
         lines.append(
             f"  {model.name}: {_size(model.runtime.flash_bytes)}, {count(len(model.runtime.kernel_names), 'operator')} "
@@ -57,7 +58,7 @@ def generated(
     folder = shlex.quote(str(app))
     build = f"tflm-zephyr build {folder} --board {next_board}"
     if not next_board:
-        lines.append(f"Next: the app fits none of its boards; tflm-zephyr fit --app {folder}/app.yaml shows why")
+        lines.append(f"Next: the app fits none of its boards; tflm-zephyr fit --app {folder}/tflm/app.yaml shows why")
     elif not workspace:
         lines.append(f"Next: tflm-zephyr setup DIR makes a workspace, then {build} --workspace DIR")
     else:

@@ -69,8 +69,9 @@ class BackendSizes:
 class Backend(ABC):
     """A way for an app to run its models. Stateless: the methods are functions of their arguments.
 
-    `templates` is the folder below templates/app that mirrors this backend's part of the generated tree; an absolute
-    path for a folder elsewhere. The templates in templates/app/common include its `parts/`.
+    `templates` is the folder below templates/app that mirrors this backend's part of an app's tflm/; an absolute path
+    for a folder elsewhere. The templates in templates/app/common and templates/app/user include its `parts/`. Paths of
+    generated files are below tflm/.
     `cmake_include` is the generated file that brings in the libraries; it sets TFLM_REVISION and defines TFLM_KERNELS
     for the target `app`. `zephyr_modules` are the modules that twister looks for.
 
@@ -125,5 +126,5 @@ class Backend(ABC):
         return {}
 
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:
-        """Files of a model that no template makes, by path below the app."""
+        """Files of a model that no template makes, by path below the app's tflm/."""
         return {}

@@ -128,7 +128,7 @@ def _to_app(target: DeviceTarget, app: Path) -> Route:
         assert transport is not None  # every board may have a port
     build_dir = target.build_dir or app / "build" / board.file_stem
     program = _program(target, transport, build_dir)
-    return Route(target, transport, board, manifest, build_dir, program, manifest.models)
+    return Route(target, transport, board, manifest, build_dir, program, manifest.sha256)
 
 
 def _program(target: DeviceTarget, transport: Transport, build_dir: Path | None) -> Path | None:

@@ -19,7 +19,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import FileChange
 from tflm_zephyr.codegen.backends import BACKENDS, backend_of
 from tflm_zephyr.codegen.generation import Generated, generate
-from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
@@ -27,6 +27,7 @@ from tflm_zephyr.resources import data_dir
 from tflm_zephyr.tflm.revision import tflm_of
 
 TEMPLATES = data_dir("templates") / "app"
+SHARED = (TEMPLATES / "common", TEMPLATES / "user")
 
 
 @pytest.fixture
@@ -50,23 +51,23 @@ def test_another_backend_has_nothing_of_tflm(made: Generated) -> None:
     for path, data in files.items():
         assert not re.search(rb"tensorflow/lite|tflite::|MicroInterpreter", data), path
     assert not [path for path in files if path.endswith((".tflite", "tflm.cmake", ".S"))]
-    cmake = files["CMakeLists.txt"].decode()
-    assert "include(cmake/fixed.cmake)" in cmake and "target_link_libraries" not in cmake
+    cmake = files["app.cmake"].decode()
+    assert "include(${TFLM_APP_DIR}/cmake/fixed.cmake)" in cmake and "target_link_libraries" not in cmake
     listed = re.findall(r"^  (src/\S+)$", cmake, re.M)
     assert set(listed) == {path for path in files if path.endswith(".cpp")}
 
 
 def test_every_source_is_listed_after_the_apps_own(made: Generated) -> None:
-    listed = re.findall(r"^  src/(\S+)$", render(made.spec)["CMakeLists.txt"].decode(), re.M)
-    own = ["main.cpp", "port.cpp", "report.cpp", "self_test.cpp"]
+    listed = re.findall(r"^  src/(\S+)$", render(made.spec)["app.cmake"].decode(), re.M)
+    own = ["port.cpp", "report.cpp", "run.cpp", "self_test.cpp"]
     assert listed == [*own, *(f"models/{name}{part}.cpp" for name in ("dense", "relu") for part in ("", "_golden"))]
 
 
 @needs_gxx
 def test_its_app_compiles_and_reports_its_outputs(made: Generated, tmp_path: Path) -> None:
-    folder = write(render(made.spec), tmp_path / "out")
+    folder = write({**render(made.spec), **render_starters(made.spec)}, tmp_path / "out")
     sources = [*own_sources(made.spec), *(f"src/models/{model.ident}.cpp" for model in made.spec.models)]
-    compile_cxx(folder, "-std=c++17", *DEFINES, *sources, "-o", "self_test")
+    compile_cxx(folder, "-std=c++17", *DEFINES, *sources, "src/main.cpp", "-o", "self_test")
     compile_cxx(folder, "-std=c++17", *DEFINES, "-fsyntax-only", "src/port.cpp")
     done = subprocess.run([folder / "self_test"], capture_output=True, text=True, check=True, timeout=20)
     reader = RecordReader("qemu")
@@ -116,13 +117,13 @@ def test_a_backend_replaces_no_common_file(name: str) -> None:
 def test_every_condition_and_part_is_of_a_template(name: str) -> None:
     folder = TEMPLATES / backend_of(name).templates
     assert all((folder / path).is_file() for path in backend_of(name).conditions())
-    texts = [path.read_text() for top in (TEMPLATES / "common", folder) for path in top.rglob("*.j*")]
+    texts = [path.read_text() for top in (*SHARED, folder) for path in top.rglob("*.j*")]
     used = {found for source in texts for found in re.findall(r'"parts/(\w+\.jinja)"', source)}
     arenas = {f"model_{kind}_arena.jinja" for kind in ("own", "shared", "measured", "recorded")}
     assert {path.name for path in (folder / "parts").iterdir()} == used | arenas
 
 
 def test_common_templates_know_no_backend() -> None:
-    for path in (TEMPLATES / "common").rglob("*.j2"):
+    for path in (path for top in SHARED for path in top.rglob("*.j2")):
         source = path.read_text()
         assert not re.search(r"tensorflow/lite|tflite::|model\.runtime\.(?!kernel_names)", source), path

@@ -137,8 +137,8 @@ def test_an_app_without_the_link_has_none_of_its_files(tmp_path: Path) -> None:
     assert not any(
         "link/" in path or b"HOST_LINK" in data or b"tflm_link" in data for path, data in trees[False].items()
     )
-    assert b"CONFIG_UART_INTERRUPT_DRIVEN=n" in trees[False]["prj.conf"]
-    assert b"CONFIG_UART_INTERRUPT_DRIVEN=y" in trees[True]["prj.conf"]
+    assert b"SERIAL_SUPPORT_INTERRUPT\n\tdefault n\n" in trees[False]["Kconfig"]
+    assert b"SERIAL_SUPPORT_INTERRUPT\n\tdefault y\n" in trees[True]["Kconfig"]
     assert {path.rpartition("/")[2] for path in trees[True] if path.startswith("src/link/")} >= {
         "device.cpp", "frame.cpp", "mlperf.cpp", "server.cpp", "watch.cpp", "zephyr_port.cpp"
     }  # fmt: skip
