@@ -262,5 +262,5 @@ def test_inputs_that_come_and_go_are_named() -> None:
     change = ModelChange(
         "net", None, None, (TensorChange("input 1", None, tensor), TensorChange("output 1", tensor, None))
     )
-    (line, _) = report.lines(retraining.AppUpdate((change,), {}, ()))
+    line, *_ = report.lines(retraining.AppUpdate((change,), {}, ()))
     assert "input 1: none -> float32[1][2], not quantised; output 1: float32[1][2], not quantised -> none" in line
