@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new model changes: interface, operators, sizes."""
+"""Facts of models, and the changes that a new model makes: interface, operators, sizes."""
 
 from __future__ import annotations
 
