@@ -6,8 +6,8 @@ from __future__ import annotations
 from tflm_zephyr.kernels import libraries
 from tflm_zephyr.kernels.code_size import FPU, RESOLVER_ENTRY_BYTES, KernelNeed, all_tables, kernel_need, load_table
 from tflm_zephyr.kernels.core import CORES, Core
-from tflm_zephyr.kernels.in_place.allowed import Rule, TensorOverlap, kind_of, overlaps, rules_of, untried
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
+from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors, kind_of, untried
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
@@ -29,15 +29,15 @@ __all__ = [
     "FPU",
     "RESOLVER_ENTRY_BYTES",
     "Core",
+    "InPlaceTensors",
     "KernelLibrary",
     "KernelNeed",
     "Node",
-    "Rule",
-    "TensorOverlap",
     "all_tables",
     "check_types",
     "cmsis_nn_work",
     "has_cmsis_nn",
+    "in_place_tensors",
     "kernel_library",
     "kernel_need",
     "kind_of",
@@ -46,8 +46,6 @@ __all__ = [
     "macs",
     "miscomputed",
     "other_kernels",
-    "overlaps",
-    "rules_of",
     "typed_registration",
     "untried",
     "uses_of",
