@@ -134,7 +134,7 @@ def test_many_buffers_over_their_inputs_reach_the_bound() -> None:
     sizes = [16 * rng.randrange(1, 64) for _ in range(800)]
     buffers = tuple(Buffer(str(i), i, i + 2, size) for i, size in enumerate(sizes))
     overlaps = tuple(InPlacePair(i, i + 1, 16 * rng.randrange(0, 4)) for i in range(len(sizes) - 1))
-    plan = pack(Problem(buffers, overlaps=overlaps), work=2_000_000)
+    plan = pack(Problem(buffers, pairs=overlaps), work=2_000_000)
     assert plan.size_bytes == plan.proven_bytes < lower_bound(Problem(buffers))
 
 

@@ -98,7 +98,7 @@ def shared_bytes(items: Sequence[PlannedModel]) -> int:
 
 
 def _in_place(head: HeadPlan) -> str:
-    if not head.problem.overlaps:
+    if not head.problem.pairs:
         return "no output may overlap an input"
     return "the same with in-place operators, as far as the kernels allow it"
 
