@@ -112,7 +112,7 @@ def test_types_that_the_kernel_leaves_to_reference_code() -> None:
     assert "CONV_2D (1 of 2)" in short(kernels)[0]
 
 
-def test_types_of_inputs_and_outputs_are_told_apart() -> None:
+def test_types_of_inputs_and_outputs_are_distinguished() -> None:
     (why,) = reasons(found(("CONV_2D", ["float32", "int8"], "float32")))["CONV_2D"]
     assert why.startswith("float32 and int8 to float32, which its CMSIS-NN kernel")
 

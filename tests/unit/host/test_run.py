@@ -123,7 +123,7 @@ def test_a_run_that_takes_too_long_is_ended() -> None:
         run_many(chain(), [(bytes(64),)] * 50, timeout_s=0.05)
 
 
-def test_a_missing_package_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "available", lambda engine: False)
     with pytest.raises(DeviceError, match=r"tflite-micro is not installed.*pip install"):
         run_host(chain(), [bytes(64)])

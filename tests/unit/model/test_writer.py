@@ -189,7 +189,7 @@ def test_quantised_dimension_outside_the_shape_becomes_0(
     ("shape", "scales", "dimension"),
     [((1, 4), 0.5, 1), ((1, 4), [0.5] * 4, 1), ((1, 4), [0.5] * 4, 2), ((), 0.5, 3), ((2, 2), 0.5, 0)],
 )
-def test_what_litert_takes_or_nobody_can_mend_is_left_alone(
+def test_what_litert_takes_or_nobody_can_fix_is_left_alone(
     shape: tuple[int, ...], scales: float | list[float], dimension: int
 ) -> None:
     data = quantised(shape, scales, dimension)

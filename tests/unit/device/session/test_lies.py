@@ -51,7 +51,7 @@ def test_another_hash_is_another_model() -> None:
         pass
 
 
-def test_a_version_that_was_not_asked_for_is_told() -> None:
+def test_a_version_that_was_not_asked_for_is_reported() -> None:
     with (
         pytest.raises(DeviceError, match=r"speaks version 7 of the link's protocol, this tool version 1\. Generate"),
         opened(version=7),
@@ -162,7 +162,7 @@ def test_other_bytes_than_were_asked_for_are_malformed(wrong: bytes) -> None:
         session.invoke([bytes(4)])
 
 
-def test_an_unknown_status_is_told_with_its_number() -> None:
+def test_an_unknown_status_is_reported_with_its_number() -> None:
     def lie(message: Message) -> list[Message] | None:
         refused = [Message(message.kind | ANSWER, 99, message.seq, message.session, b"\0\0\0")]
         return refused if message.kind == Kind.RUN else None
