@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tflm_zephyr.host.golden_outputs import seeded_inputs
-from tflm_zephyr.kernels.in_place.allowed import TensorOverlap, overlaps, rules_of
+from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors
 from tflm_zephyr.kernels.libraries import host
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import planned
@@ -26,9 +26,7 @@ numpy: Any = pytest.importorskip("numpy")
 
 
 LIBRARY = host()
-
-
-RULES = rules_of(LIBRARY)
+RULED = frozenset(key for key, kernel in LIBRARY.kernels.items() if kernel.in_place is not None)
 
 
 def digests(model: Model, plans: Sequence[Sequence[int] | None], seed: int = 0) -> list[str] | None:
@@ -64,5 +62,5 @@ def _digest(data: bytes, inputs: Sequence[bytes], model: Model) -> str:
     return hashlib.sha256(b"".join(outputs)).hexdigest()
 
 
-def found(model: Model) -> tuple[TensorOverlap, ...]:
-    return overlaps(LIBRARY, model, model.main, model.main.operators[0], RULES)
+def found(model: Model) -> tuple[InPlaceTensors, ...]:
+    return in_place_tensors(LIBRARY, model, model.main, model.main.operators[0])

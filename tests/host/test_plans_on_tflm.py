@@ -206,7 +206,7 @@ def test_a_plan_a_little_too_tight_is_caught(shared: Path, name: str) -> None:
     inputs = seeded_inputs(model)
     wanted = run_host(without_offline_plan(model), inputs, ARENA_BYTES).outputs
     differ = tried = 0
-    for overlap in head.problem.overlaps:
+    for overlap in head.problem.pairs:
         if not overlap.distance or head.problem.leads.get((overlap.input, overlap.output), 0) == 0:
             continue
         tight = -(-overlap.distance // 16) * 16 - 16

@@ -86,6 +86,16 @@ def test_names_of_tests_are_short() -> None:
     assert not long, f"more than {LONGEST_TEST_NAME} characters:\n" + "\n".join(long)
 
 
+def test_names_of_tests_have_plain_words() -> None:
+    riddles = [
+        found(path, node.lineno, node.name)
+        for path in TESTS
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef) and RIDDLES.search(node.name.replace("_", " "))
+    ]
+    assert not riddles, "write reported, fix:\n" + "\n".join(riddles)
+
+
 def test_helpers_live_outside_test_files() -> None:
     """No file imports from a test file: shared helpers are in tests/helpers, tests/fakes or a conftest."""
     imports = [

@@ -49,7 +49,7 @@ def pairs_of(head: HeadPlan) -> dict[tuple[int, int], int]:
     tensors = head.graph.tensors
     return {
         (tensors[overlap.input].tensor, tensors[overlap.output].tensor): overlap.distance or 0
-        for overlap in head.problem.overlaps
+        for overlap in head.problem.pairs
     }
 
 
@@ -89,7 +89,7 @@ def nearest(pairs: Mapping[tuple[int, int], int]) -> tuple[int, int]:
 def wide(model: Model) -> bytes:
     """`model` with overlaps as wide as allowed; where its own plan has some already, with these."""
     head = plan_head(model, cmsis_nn(), in_place=[cmsis_nn()])
-    if head.in_place_count or not head.problem.overlaps:
+    if head.in_place_count or not head.problem.pairs:
         return model.data
     return with_offline_plan(model, as_far_as_allowed(model, head, {}))
 

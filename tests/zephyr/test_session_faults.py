@@ -90,7 +90,7 @@ def test_a_custom_operator_runs_and_its_text_is_heard(app: Path) -> None:
         (2, "the app crashed: Zephyr's kernel met a fatal error"),
     ],
 )
-def test_a_crash_is_told_at_once(app: Path, first: int, said: str) -> None:
+def test_a_crash_is_reported_at_once(app: Path, first: int, said: str) -> None:
     with open_session(DeviceTarget(app=app, board=BOARD)) as session:
         begun = time.monotonic()
         with pytest.raises(DeviceError, match=f"{said}.*Last lines: my op: {first}"):

@@ -91,7 +91,7 @@ def plan_head(requests: Requests, *, offline: str = "auto") -> HeadPlan:
     problem, in_place_problem = requests.problem(requests.required), requests.in_place_problem()
     stock = greedy(problem)
     packings = [packed(problem, stock)]
-    if in_place_problem.overlaps and offline != "never":
+    if in_place_problem.pairs and offline != "never":
         packings.append(packed(in_place_problem, stock))
     if requests.places_variables:
         offline = "always"

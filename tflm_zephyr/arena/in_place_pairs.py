@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels import KernelLibrary, Rule, TensorOverlap, overlaps, rules_of, untried
+from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import InPlacePair
 from tflm_zephyr.model import Graph, Lifespan, Operator, Subgraph
 
@@ -30,38 +30,35 @@ def in_place_pairs(
     lifespans by buffer.
     """
     found: list[InPlacePair] = []
-    rules = [rules_of(library) for library in libraries]
     times = Counter(scope for scope in graph.scopes if scope is not None)
     for scope, opener in enumerate(graph.scopes):
         if opener is None or times[opener] != 1 or not libraries or any(map(untried, libraries)):
             continue
         subgraph = graph.model.subgraphs[opener[0]]
         operator = subgraph.operators[opener[1]]
-        allowed = [
-            _allowed(library, graph, subgraph, operator, table) for library, table in zip(libraries, rules, strict=True)
-        ]
-        for (source, result), overlap in _by_all(allowed).items():
+        allowed = [_allowed(library, graph, subgraph, operator) for library in libraries]
+        for (source, result), distance in _by_all(allowed).items():
             ends = places.get((subgraph.index, source)), places.get((subgraph.index, result))
             if ends[0] is None or ends[1] is None or source in subgraph.outputs or source in operator.outputs:
                 continue
             if (subgraph.index == 0 and source in kept) or result in subgraph.inputs:
                 continue
             if lifespans[ends[0]].first < lifespans[ends[0]].last == scope == lifespans[ends[1]].first:
-                found.append(InPlacePair(ends[0], ends[1], *overlap))
+                found.append(InPlacePair(ends[0], ends[1], *distance))
     return tuple(found)
 
 
 def _allowed(
-    library: KernelLibrary, graph: Graph, subgraph: Subgraph, operator: Operator, rules: Mapping[str, Rule]
-) -> dict[_Pair, TensorOverlap]:
+    library: KernelLibrary, graph: Graph, subgraph: Subgraph, operator: Operator
+) -> dict[_Pair, InPlaceTensors]:
     try:
-        found = overlaps(library, graph.model, subgraph, operator, rules)
+        found = in_place_tensors(library, graph.model, subgraph, operator)
     except ModelError:  # an operator that TFLM refuses; nothing is known of it
         return {}
-    return {(overlap.input, overlap.output): overlap for overlap in found}
+    return {(one.input, one.output): one for one in found}
 
 
-def _by_all(allowed: Sequence[Mapping[_Pair, TensorOverlap]]) -> dict[_Pair, tuple[int | None, bool]]:
+def _by_all(allowed: Sequence[Mapping[_Pair, InPlaceTensors]]) -> dict[_Pair, tuple[int | None, bool]]:
     """The distance and the in-place flag that all of them allow."""
     found: dict[_Pair, tuple[int | None, bool]] = {}
     for pair in allowed[0]:

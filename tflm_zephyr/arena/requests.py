@@ -119,7 +119,7 @@ class Requests:
 
     def in_place_problem(self) -> Problem:
         """The packing problem of all buffers, with the required lifespans and the in-place pairs."""
-        return replace(self.problem(self.required), overlaps=self.pairs)
+        return replace(self.problem(self.required), pairs=self.pairs)
 
     def placed_by_tflm(self, offsets: Sequence[int | None]) -> tuple[int, ...]:
         """The offset at which TFLM places each buffer when `offsets` are given for some."""

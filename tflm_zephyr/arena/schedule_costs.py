@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tflm_zephyr.arena.requests import ALIGNMENT
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels import KernelLibrary, overlaps, rules_of, untried
+from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up, most_saved
 from tflm_zephyr.model import Graph, Model
 
@@ -65,10 +65,10 @@ class Costs:
         return most_saved(pairs, self.bytes) if pairs else 0
 
     def _pairs(self, model: Model, library: KernelLibrary) -> list[tuple[Pair, ...]]:
-        rules, found = rules_of(library), []
+        found = []
         for operator in model.main.operators:
             try:
-                allowed = overlaps(library, model, model.main, operator, rules)
+                allowed = in_place_tensors(library, model, model.main, operator)
             except ModelError:  # an operator that TFLM refuses
                 allowed = ()
             pairs = []

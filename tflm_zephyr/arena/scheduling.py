@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 from tflm_zephyr.arena.schedule_costs import Costs
 from tflm_zephyr.errors import PlanError
-from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels import KernelLibrary, keeps_state
 from tflm_zephyr.model import Graph, Model, in_operator_order
 
-_EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
 _CONTROL_EDGES = "model_control_dependencies"  # metadata that names operators by index
 _SETS = 20_000  # sets to look at in a section, for each number of operators, but
 _LEAST_WIDTH, _MOST_WIDTH = 2, 2_000
@@ -113,7 +112,8 @@ def _dependencies(model: Model, library: KernelLibrary) -> list[set[int]]:
         changed = [*operator.outputs, *(i for i in operator.inputs if i >= 0 and tensors[i].is_variable)]
         for i in changed:
             needs.update(readers.get(i, ()), [writer[i]] if i in writer else ())
-        if operator.key in _EFFECTS or operator.subgraphs or not library.knows(operator.key):
+        known = library.knows(operator.key) and not keeps_state(operator.key, library.core.revision)
+        if operator.subgraphs or not known:
             needs.update([effect] if effect >= 0 else ())
             effect = operator.index
         for i in operator.inputs:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels import KernelLibrary, looks_twice
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Graph, Operator, Subgraph, Tensor
 from tflm_zephyr.tflm import StructSizes, cortex_m_sizes
@@ -27,8 +27,6 @@ ARENA_ALIGNMENT = 16
 SLACK_BYTES = 64
 """Bytes added to the estimated arena for allocations that the steps above may miss; none is known."""
 _SCRATCH_REQUESTS_PER_OPERATOR = 12  # kMaxScratchBuffersPerOp
-# Kernels whose Prepare looks at a tensor again in the function that computes its operator data.
-_LOOKS_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "REDUCE_MAX", "SUM", "TRANSPOSE_CONV"})
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def estimate_tail(
     request, _ = sizes.of("ScratchBufferRequest")
     requests = request * _SCRATCH_REQUESTS_PER_OPERATOR
     for subgraph, operator in operators:
-        arena.meets(requests + _looked_at(subgraph, operator, sizes, known=library.knows(operator.key)))
+        arena.meets(requests + _looked_at(subgraph, operator, sizes, library))
         requests += request * len(library.scratch(model, subgraph, operator))
         arena.meets(requests)  # FinishPrepareNodeAllocations()
     if graph.scratch:
@@ -171,15 +169,16 @@ def _plan(arena: _Arena, graph: Graph, sizes: StructSizes, requests: int, planne
     arena.meets(head + sizes.planner_record_bytes * planned + -arena.tail % ARENA_ALIGNMENT)
 
 
-def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes, *, known: bool) -> int:
+def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes, library: KernelLibrary) -> int:
     """Temporary TfLiteTensors of one Prepare: none is given back before it ends. No kernel of TFLM looks at
     intermediate tensors (AllocateTempIntermediateTensor() has no caller)."""
-    total = 0
+    total, known = 0, library.knows(operator.key)
     for index in (*operator.inputs, *operator.outputs, *(() if known else operator.intermediates)):
         if index >= 0:
             for size, alignment in _tensor_parts(subgraph.tensors[index], sizes):
                 total += align_up(size, alignment)
-    return total * (2 if operator.key in _LOOKS_TWICE or operator.custom_code is not None else 1)
+    twice = operator.custom_code is not None or looks_twice(operator.key, library.core.revision)
+    return 2 * total if twice else total
 
 
 def _tensor_parts(tensor: Tensor, sizes: StructSizes) -> list[tuple[int, int]]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import CORES, Core, KernelLibrary
-from tflm_zephyr.kernels import kernel_library as get_kernels
+from tflm_zephyr.kernels import CORES, Core, KernelLibrary, kernel_library
 
 AUTO, REFERENCE, CMSIS_NN = "auto", "reference", "cmsis_nn"
 ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
@@ -89,7 +88,7 @@ def kernel_libraries(
     """The libraries `names` for each kind of core among `boards` that may get them; no two alike.
 
     For a board whose core is not known, for every kind that it may be. `transpose_conv`, `revision`: see
-    kernels.get.
+    kernels.kernel_library.
     """
     found: dict[tuple[str, Core], None] = {}
     for name in names:
@@ -99,7 +98,7 @@ def kernel_libraries(
                     found.setdefault((name, core))
     order = sorted(found, key=lambda item: (item[0], item[1].dsp, item[1].mve))
     return tuple(
-        get_kernels(name, dsp=core.dsp, mve=core.mve, transpose_conv=transpose_conv, revision=revision)
+        kernel_library(name, dsp=core.dsp, mve=core.mve, transpose_conv=transpose_conv, revision=revision)
         for name, core in order
     )
 

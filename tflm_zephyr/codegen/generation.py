@@ -156,4 +156,4 @@ def _cmsis_nn_revision(setup: BuildSetup) -> str:
 def _overlaps(prepared: Sequence[PreparedModel], config: AppConfig) -> bool:
     """Whether outputs overlap inputs, or may do so in a static plan, which differs from the plan in `prepared`."""
     static = config.planner == "static"
-    return any(item.head.in_place_count > 0 or (static and bool(item.head.problem.overlaps)) for item in prepared)
+    return any(item.head.in_place_count > 0 or (static and bool(item.head.problem.pairs)) for item in prepared)

@@ -101,13 +101,8 @@ class Runs:
         return self.sure or (True,) * len(self.counts)
 
 
-def verdicts(spec: AppSpec, runs: Runs | None = None) -> tuple[Verdict, ...]:
-    """The verdict for each of the app's boards. `runs`: self-test runs of each model, when `spec` has none yet."""
-    return tuple(verdict(spec, board, runs) for board in spec.boards)
-
-
 def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
-    """The verdict for one board; see `verdicts`."""
+    """The verdict for one of the app's boards. `runs`: self-test runs of each model, when `spec` has none yet."""
     if board.flash_kib is None or board.ram_kib is None:
         return Verdict(board.name, reason="the size of its memory is not known here")
     backend = backend_of(spec.backend)

@@ -76,8 +76,7 @@ def linked_kernels(elf: Path) -> LinkedKernels:
     image, folder = load_elf(elf), elf.absolute().parent.parent
     commands, config = _read(folder / "compile_commands.json"), _read(folder / "zephyr" / ".config")
     asked = None if not commands else CMSIS_NN if _ASKED.search(commands) else REFERENCE
-    built_for = _REVISION.search(commands)
-    revision = built_for[1] if built_for else ""
+    revision = _REVISION.search(commands)
     why_not = NO_CORTEX_M if config and "\nCONFIG_CPU_CORTEX_M=y\n" not in f"\n{config}" else ""
     return found_kernels(
         image, map_of(elf, image), source_folders(folder), asked, why_not, revision[1] if revision else ""

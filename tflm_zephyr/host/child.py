@@ -169,7 +169,7 @@ def main(folder: Path) -> None:
         result: dict[str, object] = {"output_sizes": sizes, "tensor_sizes": kept, "version": engine.version}
     except Exception as error:  # any error of the engine or its package is reported as its refusal of this model
         text = " ".join(str(error).split()) or type(error).__name__
-        result = {"error": text, "stage": stage, "missing_package": isinstance(error, ImportError)}
+        result = {"error": text, "stage": stage}
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 

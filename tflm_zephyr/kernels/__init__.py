@@ -6,8 +6,8 @@ from __future__ import annotations
 from tflm_zephyr.kernels import libraries
 from tflm_zephyr.kernels.code_size import FPU, RESOLVER_ENTRY_BYTES, KernelNeed, all_tables, kernel_need, load_table
 from tflm_zephyr.kernels.core import CORES, Core
-from tflm_zephyr.kernels.in_place.allowed import Rule, TensorOverlap, kind_of, overlaps, rules_of, untried
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
+from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors, kind_of, untried
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
@@ -16,6 +16,8 @@ from tflm_zephyr.kernels.type_rules import check_types
 from tflm_zephyr.kernels.uses import (
     cmsis_nn_work,
     has_cmsis_nn,
+    keeps_state,
+    looks_twice,
     macs,
     miscomputed,
     typed_registration,
@@ -29,25 +31,25 @@ __all__ = [
     "FPU",
     "RESOLVER_ENTRY_BYTES",
     "Core",
+    "InPlaceTensors",
     "KernelLibrary",
     "KernelNeed",
     "Node",
-    "Rule",
-    "TensorOverlap",
     "all_tables",
     "check_types",
     "cmsis_nn_work",
     "has_cmsis_nn",
+    "in_place_tensors",
+    "keeps_state",
     "kernel_library",
     "kernel_need",
     "kind_of",
     "libraries",
     "load_table",
+    "looks_twice",
     "macs",
     "miscomputed",
     "other_kernels",
-    "overlaps",
-    "rules_of",
     "typed_registration",
     "untried",
     "uses_of",

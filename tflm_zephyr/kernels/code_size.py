@@ -21,6 +21,7 @@ from functools import cache
 
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels.core import CORES
+from tflm_zephyr.model import CALLERS
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm import KERNEL_SIZES_FILE, PINNED_REVISION, data_folder
 
@@ -29,7 +30,7 @@ FPU = "+fp"  # suffix of a core's name: compiled for its floating point unit
 # (TFLM's micro_mutable_op_resolver.h, 32-bit).
 RESOLVER_ENTRY_BYTES = 36
 # Kernels that run another subgraph (MicroGraph::InvokeSubgraph), whose kernels stack on top of theirs.
-RUN_SUBGRAPHS = frozenset({"Register_CALL_ONCE", "Register_IF", "Register_WHILE"})
+RUN_SUBGRAPHS = frozenset(f"Register_{name}" for name in CALLERS)
 
 
 @dataclass(frozen=True)

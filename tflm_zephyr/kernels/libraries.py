@@ -8,7 +8,6 @@ kernels of the other operators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 
 from tflm_zephyr.errors import AppError
@@ -42,10 +41,6 @@ def kernel_library(
         raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(NAMES)}")
     core = Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, known(revision))
     return KernelLibrary(name, core, MappingProxyType(dict(kernels_of(name, core.revision))))
-
-
-# Each library for a core without extensions.
-REGISTRY: Mapping[str, KernelLibrary] = MappingProxyType({name: kernel_library(name) for name in NAMES})
 
 
 def host() -> KernelLibrary:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel library: a set of kernels compiled for one core, and their requests for arena memory."""
+"""A kernel library: a set of kernels compiled for one core, their requests for arena memory and in-place distances."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.kernels.core import Core
+from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
+from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.spec import Kernel
 from tflm_zephyr.model import Model, Operator, Subgraph
@@ -55,3 +57,15 @@ class KernelLibrary:
             return (UNKNOWN_PERSISTENT_BYTES,)
         node = Node(model, subgraph, operator)
         return node.checked(kernel.persistent(node, self.core))
+
+    def in_place(self, node: Node) -> tuple[InPlaceDistance, ...]:
+        """The places of inputs and outputs that may share bytes, for the planner; () where nothing is known."""
+        kernel = self.kernels.get(node.operator.key)
+        return () if kernel is None or kernel.in_place is None else kernel.in_place(node, self.core)
+
+    def last_reads(self, node: Node, place: int, output: int) -> Iterable[Run] | None:
+        """The last reads of input `place` against output number `output`, for the checker; None where not known."""
+        kernel = self.kernels.get(node.operator.key)
+        return (
+            None if kernel is None or kernel.last_reads is None else kernel.last_reads(node, self.core, place, output)
+        )

@@ -54,10 +54,7 @@ class Node:
     def dim(self, tensor: Tensor, dimension: int) -> int:
         """One dimension of a tensor, counted from the end when negative."""
         if not -len(tensor.shape) <= dimension < len(tensor.shape):
-            raise self.fail(
-                f"needs a dimension {dimension} of tensor {tensor.index} '{tensor.name}', whose shape is "
-                f"{list(tensor.shape)}"
-            )
+            raise self.fail(f"needs a dimension {dimension} of {tensor.label}, whose shape is {list(tensor.shape)}")
         return tensor.shape[dimension]
 
     def option(self, name: str) -> int:
@@ -125,7 +122,7 @@ class Node:
     def fail(self, what: str, hint: str = "TFLM refuses such an operator; convert the model again") -> ModelError:
         """A ModelError whose text is the operator's label followed by `what`; `hint` is the remedy."""
         return ModelError(
-            f"operator {self.operator.index} ({self.operator.key}) of subgraph {self.subgraph.index} {what}",
+            f"{self.operator.label} of subgraph {self.subgraph.index} {what}",
             where=self.model.where,
             hint=hint,
         )

@@ -27,11 +27,6 @@ def dense_channels(source: Tensor, weights: Tensor) -> tuple[int, ...]:
     return (4 * count,) * 2 if count > 1 else ()
 
 
-def named(tensor: Tensor) -> str:
-    """The tensor in a message."""
-    return f"tensor {tensor.index} '{tensor.name}'"
-
-
 def scale_of(tensor: Tensor) -> float:
     """Its first scale."""
     return (tensor.quantization or _NONE).scales[0]
@@ -45,7 +40,7 @@ def zero_point_of(tensor: Tensor) -> int:
 def quantised(node: Node, tensor: Tensor) -> Quantization:
     """The tensor's parameters; ModelError when it has none."""
     if tensor.quantization is None:
-        raise node.fail(f"needs quantisation parameters on {named(tensor)} ({tensor.type.value})", REQUANTISE)
+        raise node.fail(f"needs quantisation parameters on {tensor.label} ({tensor.type.value})", REQUANTISE)
     return tensor.quantization
 
 
@@ -55,7 +50,7 @@ def check_same(node: Node, first: Tensor, second: Tensor, slack: float = 0.0) ->
     if pairs[0][1] != pairs[1][1] or abs(pairs[0][0] - pairs[1][0]) > slack:
         words = [f"{scale:g} and {zero}" for scale, zero in pairs]
         raise node.fail(
-            f"needs the same scale and zero point on {named(first)} and {named(second)}, which have "
+            f"needs the same scale and zero point on {first.label} and {second.label}, which have "
             f"{words[0]}, and {words[1]}",
             REQUANTISE,
         )
@@ -65,7 +60,7 @@ def check_zero_point(node: Node, tensor: Tensor | None, wanted: int) -> None:
     """ModelError when the tensor is there with another zero point."""
     if tensor is not None and zero_point_of(tensor) != wanted:
         raise node.fail(
-            f"needs the zero point {wanted} on {named(tensor)}, which has {zero_point_of(tensor)}", REQUANTISE
+            f"needs the zero point {wanted} on {tensor.label}, which has {zero_point_of(tensor)}", REQUANTISE
         )
 
 
@@ -79,7 +74,7 @@ def check_int16_zero_points(node: Node) -> None:
 def check_scale(node: Node, tensor: Tensor, wanted: float, slack: float = 0.0) -> None:
     """ModelError when the tensor's scale is more than `slack` away from `wanted`."""
     if abs(scale_of(tensor) - wanted) > slack:
-        raise node.fail(f"needs the scale {wanted:g} on {named(tensor)}, which has {scale_of(tensor):g}", REQUANTISE)
+        raise node.fail(f"needs the scale {wanted:g} on {tensor.label}, which has {scale_of(tensor):g}", REQUANTISE)
 
 
 def check_constant(node: Node, *places: int) -> None:
@@ -87,4 +82,4 @@ def check_constant(node: Node, *places: int) -> None:
     for place in places:
         tensor = node.optional_input(place)
         if tensor is not None and not tensor.is_constant:
-            raise node.fail(f"needs a constant as its input {place}, and {named(tensor)} is none")
+            raise node.fail(f"needs a constant as its input {place}, and {tensor.label} is none")

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tflm_zephyr.tflm import KNOWN_PINS, PINNED_REVISION, ZEPHYR_4_4_REVISION
+from tflm_zephyr.tflm import KNOWN_PINS, PINNED_REVISION
 
 PACKAGE = "0.dev20261023"
-REVISIONS: tuple[str, ...] = (PINNED_REVISION, ZEPHYR_4_4_REVISION, PACKAGE)
+REVISIONS: tuple[str, ...] = (*KNOWN_PINS, PACKAGE)
 """Known revisions of TFLM, oldest first."""
 
-SINCE_4_4: frozenset[str] = frozenset({ZEPHYR_4_4_REVISION, PACKAGE})
-"""Revisions from Zephyr 4.4's pin on."""
-
 BEFORE_4_4: frozenset[str] = frozenset({PINNED_REVISION})
+"""Revisions older than Zephyr 4.4's pin."""
+
+SINCE_4_4: frozenset[str] = frozenset(REVISIONS) - BEFORE_4_4
+"""Revisions from Zephyr 4.4's pin on, also those that are added later."""
 
 CMSIS_NN_REVISION = KNOWN_PINS[PINNED_REVISION].cmsis_nn
 """The CMSIS-NN that Zephyr 4.1 pins, whose loops were read."""

@@ -15,6 +15,7 @@ from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
 from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.revisions import REVISIONS
+from tflm_zephyr.model import Tensor
 
 Sizes = Callable[[Node, Core], tuple[int, ...]]
 """Bytes of each request, in the order of the calls."""
@@ -43,13 +44,22 @@ def fixed(*sizes: int) -> Sizes:
     return lambda node, core: sizes
 
 
+def dims_copy(tensor: Tensor) -> int:
+    """Bytes of a TfLiteIntArray of the tensor's dimensions, which CreateWritableTensorDimsWithCopy() allocates."""
+    return 4 * (1 + len(tensor.shape))
+
+
+def output_dims(node: Node, core: Core) -> tuple[int, ...]:
+    """A copy of the first output's dimensions, and no other request."""
+    return (dims_copy(node.output()),)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One kernel: what it asks of the arena, and how far its output may overlap its inputs (None: not at all).
 
-    scratch: RequestScratchBufferInArena() in Prepare. persistent: AllocatePersistentBuffer() in Init, then Prepare,
-    on a
-    32-bit device; struct sizes as arm-none-eabi-g++ for Cortex-M3 has them without TF_LITE_STATIC_MEMORY, as Zephyr
+    scratch: RequestScratchBufferInArena() in Prepare. persistent: AllocatePersistentBuffer() in Init, then Prepare, on
+    a 32-bit device; struct sizes as arm-none-eabi-g++ for Cortex-M3 has them without TF_LITE_STATIC_MEMORY, as Zephyr
     builds.
     """
 
@@ -64,9 +74,8 @@ class TypeRule:
     """The tensor types that an operator's reference kernel takes, read in its Prepare and Eval.
 
     `slots` names the tensors (`i0` an input, `o0` an output, `i*` every input); each row of `accepts` gives their
-    types:
-    `=` is the first slot's type, `*` any, `|` separates alternatives. A type that a kernel would read as another one
-    counts as refused. An absent optional tensor fits every row.
+    types: `=` is the first slot's type, `*` any, `|` separates alternatives. A type that a kernel would read as another
+    one counts as refused. An absent optional tensor fits every row.
     """
 
     slots: tuple[str, ...]
@@ -111,7 +120,8 @@ class OperatorSpec:
 
     cmsis_nn: None where that library has the reference kernel. checks: what Prepare refuses besides types. macs:
     multiply-accumulates of one Invoke() by the definition of TFLite's operator; elements for what is no sum of
-    products.
+    products. keeps_state: it shares a state with other operators, in resource variables or in a subgraph that runs
+    once. looks_twice: Prepare gets its temporary tensors a second time, in the function that computes operator data.
     """
 
     reference: Kernel = Kernel()
@@ -120,6 +130,8 @@ class OperatorSpec:
     checks: tuple[Check, ...] = ()
     macs: Callable[[Node], int] = larger_side
     revisions: frozenset[str] = frozenset(REVISIONS)
+    keeps_state: bool = False
+    looks_twice: bool = False
 
 
 Specs = tuple[OperatorSpec, ...]

@@ -2,8 +2,7 @@
 """Refusals of TFLM's kernels, found before anything is built: tensor types, and what Prepare checks besides.
 
 The rules stand in the operators' specs. A workspace with a TFLM that is not known is refused only what no known
-revision
-takes.
+revision takes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.registry import operator_specs
 from tflm_zephyr.kernels.revisions import REVISIONS
 from tflm_zephyr.kernels.spec import Check, OperatorSpec, TypeRule
-from tflm_zephyr.model import Model, Operator, Subgraph, Tensor, TensorType
+from tflm_zephyr.model import Model, Operator, Subgraph, Tensor, TensorType, shown
 
 _FLOAT_NAMES = (TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.FLOAT64)
 _UNROLL = "Build the LSTM with unroll=True, or convert it with a newer converter"
@@ -69,8 +68,7 @@ def _check_intermediates(node: Node) -> None:
         tensor = node.subgraph.tensors[index]
         if tensor.elements:
             raise node.fail(
-                f"has the intermediate tensor {index} '{tensor.name}' of shape {list(tensor.shape)}, "
-                "but TFLM takes only empty ones",
+                f"has the intermediate {tensor.label} of shape {list(tensor.shape)}, but TFLM takes only empty ones",
                 _UNROLL,
             )
 
@@ -82,11 +80,10 @@ def _check_rule(node: Node, rule: TypeRule) -> None:
     tensor = _misfit(rule, [(slot if slot in rule.slots else slot[0] + "*", t) for slot, t in found])
     if tensor is None:
         return
-    types = ", ".join(
-        f"{_slot_name(slot)} '{t.name}' is {t.type.value}" for slot, t in found if slot in rule.slots or t is tensor
-    )
+    listed = ((slot, t) for slot, t in found if slot in rule.slots or t is tensor)
+    types = ", ".join(f"{_slot_name(slot)} '{shown(t.name)}' is {t.type.value}" for slot, t in listed)
     raise node.fail(
-        f"takes no {tensor.type.value} for tensor {tensor.index} '{tensor.name}': {types}",
+        f"takes no {tensor.type.value} for {tensor.label}: {types}",
         f"{_cause(found)}TFLM takes {_described(rule)}",
     )
 
@@ -124,8 +121,8 @@ def _check_held(model: Model, subgraph: Subgraph, operator: Operator) -> None:
         tensor = subgraph.tensors[index] if index >= 0 else None
         if tensor is not None and not tensor.type.has_size:
             raise ModelError(
-                f"tensor {index} '{tensor.name}' of subgraph {subgraph.index}, used by operator "
-                f"{operator.index} ({operator.key}), is of type {tensor.type.value}",
+                f"{tensor.label} of subgraph {subgraph.index}, used by {operator.label}, is of type "
+                f"{tensor.type.value}",
                 where=model.where,
                 hint="TFLM holds no such tensors: keep that part outside the model",
             )

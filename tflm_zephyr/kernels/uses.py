@@ -83,6 +83,18 @@ def miscomputed(model: Model, revision: str = "") -> str:
     return ""
 
 
+def keeps_state(name: str, revision: str = "") -> bool:
+    """Whether a run may depend on earlier ones because of the operator `name`; "CUSTOM", any custom one, may."""
+    spec = operator_specs(revision).get(name)
+    return name == "CUSTOM" or (spec is not None and spec.keeps_state)
+
+
+def looks_twice(key: str, revision: str = "") -> bool:
+    """Whether Prepare gets the operator's temporary tensors twice (spec.OperatorSpec)."""
+    spec = operator_specs(revision).get(key)
+    return spec is not None and spec.looks_twice
+
+
 def macs(use: Node, revision: str = "") -> int:
     """Multiply-accumulates of one run of the operator, whichever library computes it; 0 for one without a spec.
 

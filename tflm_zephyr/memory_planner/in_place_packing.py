@@ -33,10 +33,10 @@ def merged_in_place(problem: Problem) -> Merged | None:
     sizes, buffers = problem.sizes, problem.buffers
     following: dict[int, int] = {}
     joined: set[int] = set()
-    for overlap in sorted(problem.overlaps, key=lambda overlap: (overlap.output, overlap.input)):
-        one, other = overlap.input, overlap.output
+    for pair in sorted(problem.pairs, key=lambda pair: (pair.output, pair.input)):
+        one, other = pair.input, pair.output
         free = one not in following and other not in joined and buffers[one].offset is buffers[other].offset is None
-        if free and sizes[one] == sizes[other] and (overlap.in_place or problem.leads.get((one, other)) == 0):
+        if free and sizes[one] == sizes[other] and (pair.in_place or problem.leads.get((one, other)) == 0):
             following[one] = other
             joined.add(other)
     if not following:
@@ -48,13 +48,13 @@ def merged_in_place(problem: Problem) -> Merged | None:
             while groups[-1][-1] in following:
                 groups[-1].append(following[groups[-1][-1]])
     place = {buffer: k for k, group in enumerate(groups) for buffer in group}
-    overlaps = tuple(
-        replace(overlap, input=place[overlap.input], output=place[overlap.output])
-        for overlap in problem.overlaps
-        if groups[place[overlap.input]][-1] == overlap.input and groups[place[overlap.output]][0] == overlap.output
+    pairs = tuple(
+        replace(pair, input=place[pair.input], output=place[pair.output])
+        for pair in problem.pairs
+        if groups[place[pair.input]][-1] == pair.input and groups[place[pair.output]][0] == pair.output
     )
     whole = (replace(buffers[group[0]], upper=buffers[group[-1]].upper) for group in groups)
-    return Merged(replace(problem, buffers=tuple(whole), overlaps=overlaps), groups)
+    return Merged(replace(problem, buffers=tuple(whole), pairs=pairs), groups)
 
 
 def overlapping_first_fit(problem: Problem, meets: Sequence[Sequence[int]], order: Iterable[int], method: str) -> Plan:
@@ -64,7 +64,7 @@ def overlapping_first_fit(problem: Problem, meets: Sequence[Sequence[int]], orde
     """
     sizes, buffers = problem.sizes, problem.buffers
     offsets: dict[int, int] = {i: b.offset for i, b in enumerate(buffers) if b.offset is not None}
-    as_input: dict[tuple[int, int], InPlacePair] = {(o.input, o.output): o for o in problem.overlaps}
+    as_input: dict[tuple[int, int], InPlacePair] = {(o.input, o.output): o for o in problem.pairs}
     for i in order:
         taken: list[tuple[int, int]] = []  # starts that are not allowed, both ends excluded
         shared: list[tuple[int, int, int]] = []  # as well, but for the one place in the middle
@@ -72,8 +72,8 @@ def overlapping_first_fit(problem: Problem, meets: Sequence[Sequence[int]], orde
             if other in offsets and sizes[i] and sizes[other]:
                 offset = offsets[other]
                 span = _excluded(problem, i, other, offset)
-                overlap = as_input.get((i, other)) or as_input.get((other, i))
-                if overlap is not None and overlap.in_place and span[0] < offset < span[1]:
+                pair = as_input.get((i, other)) or as_input.get((other, i))
+                if pair is not None and pair.in_place and span[0] < offset < span[1]:
                     shared.append((span[0], offset, span[1]))
                 else:
                     taken.append(span)

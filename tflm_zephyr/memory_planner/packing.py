@@ -29,7 +29,7 @@ _MORE = 4  # times as many in each further round
 _AT_GOAL = 2  # times as many for the search within the goal itself, after the first round
 _BISECTIONS = 10
 _MANY_BUFFERS = 500  # beyond these only one of the orders is tried, and the search before it
-_FEW_BUFFERS = 6  # all orders of so few are tried where the search does not know what overlaps allow
+_FEW_BUFFERS = 6  # all orders of so few are tried where the search does not know what in-place pairs allow
 _MOST_PAIRS = 2_000_000  # of buffers alive together: no search beyond these
 
 
@@ -47,25 +47,22 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
         found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work // 2)
         if found.size_bytes < best.size_bytes:
             best = replace(best, offsets=merged.apart(found.offsets), method=found.method)
-    rest = work // (4 if merged is not None else 2 if problem.overlaps else 1)  # with overlaps there is a proof to come
+    rest = work // (4 if merged is not None else 2 if problem.pairs else 1)  # with pairs there is a proof to come
     best = _packed(best, goal, rest, capacity)
     relaxed = _relaxed(problem)
     if best.size_bytes > max(goal, best.proven_bytes) and relaxed != problem and len(problem.buffers) <= _MANY_BUFFERS:
         proven = _Search(replace(best, problem=relaxed), goal, rest).run().proven_bytes
         best = replace(best, proven_bytes=max(best.proven_bytes, proven))
     free = [i for i, buffer in enumerate(problem.buffers) if buffer.offset is None]
-    if problem.overlaps and len(free) <= _FEW_BUFFERS:
+    if problem.pairs and len(free) <= _FEW_BUFFERS:
         best = _ordered(best, map(list, permutations(free)), max(goal, best.proven_bytes))
     return best
 
 
 def _relaxed(problem: Problem) -> Problem:
     """With all that may be in place at any distance from 0 on, which the search knows: every plan is one of it, too."""
-    overlaps = (
-        replace(overlap, distance=min(0, overlap.distance or 0)) if overlap.in_place else overlap
-        for overlap in problem.overlaps
-    )
-    return replace(problem, overlaps=tuple(overlaps))
+    pairs = (replace(pair, distance=min(0, pair.distance or 0)) if pair.in_place else pair for pair in problem.pairs)
+    return replace(problem, pairs=tuple(pairs))
 
 
 def _packed(best: Plan, goal: int, work: int, capacity: int | None = None) -> Plan:
@@ -83,7 +80,7 @@ def _packed(best: Plan, goal: int, work: int, capacity: int | None = None) -> Pl
 def _ordered(best: Plan, orders: Iterator[list[int]], goal: int) -> Plan:
     """First fit in these orders, as long as none reaches the goal."""
     problem, meets = best.problem, None
-    if problem.overlaps and best.size_bytes > goal:
+    if problem.pairs and best.size_bytes > goal:
         buffers = problem.buffers
         met = pieces([b.lower for b in buffers], [b.upper for b in buffers], problem.sizes, _MOST_PAIRS)
         meets = None if met is None else met.meets
@@ -111,12 +108,12 @@ def _orders(problem: Problem) -> Iterator[list[int]]:
     return (sorted(free, key=key) for key in keys)
 
 
-def _is_searched(problem: Problem, overlap: InPlacePair) -> bool:
-    """Whether the search covers the overlap: it has neither equal offsets below the lead, nor an output that starts
+def _is_searched(problem: Problem, pair: InPlacePair) -> bool:
+    """Whether the search covers the pair: it has neither equal offsets below the lead, nor an output that starts
     above its input."""
-    lead = problem.leads.get((overlap.input, overlap.output))
-    above = overlap.distance is not None and overlap.distance <= -problem.alignment
-    return not above and (lead == 0 or not overlap.in_place)
+    lead = problem.leads.get((pair.input, pair.output))
+    above = pair.distance is not None and pair.distance <= -problem.alignment
+    return not above and (lead == 0 or not pair.in_place)
 
 
 class _Search:
@@ -142,7 +139,7 @@ class _Search:
             leads,
         )
         self.best, self.budget = best, work
-        self.proves = all(_is_searched(problem, overlap) for overlap in problem.overlaps)
+        self.proves = all(_is_searched(problem, pair) for pair in problem.pairs)
         self.goal = self._units(goal)
 
     def run(self) -> Plan:

@@ -50,15 +50,16 @@ class Problem:
     """Buffers in the order in which TFLM would add them, offsets to be multiples of `alignment` bytes.
 
     A buffer occupies its size rounded up to `alignment`, as TFLM's CreatePlan() rounds it
-    (tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7). A fixed offset is taken as given.
-    Raises PlanError for an empty lifespan, a negative size or fixed offset, an alignment below 1, or an overlap of
+    (tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7). A fixed offset is taken as given. `pairs` are the
+    in-place pairs that a planner may use.
+    Raises PlanError for an empty lifespan, a negative size or fixed offset, an alignment below 1, or a pair of
     buffers that meet at more than one step or not at all.
     """
 
     buffers: tuple[Buffer, ...]
     alignment: int = 16
     name: str = ""
-    overlaps: tuple[InPlacePair, ...] = ()
+    pairs: tuple[InPlacePair, ...] = ()
 
     def __post_init__(self) -> None:
         if self.alignment < 1:
@@ -72,8 +73,8 @@ class Problem:
             if buffer.offset is not None and buffer.offset < 0:
                 what = f"buffer {buffer.id} has the negative offset {buffer.offset}"
                 raise PlanError(what, where=self.name)
-        for overlap in self.overlaps:
-            one, other = self.buffers[overlap.input], self.buffers[overlap.output]
+        for pair in self.pairs:
+            one, other = self.buffers[pair.input], self.buffers[pair.output]
             if one.upper - 1 != other.lower:
                 what = f"buffer {other.id} may overlap {one.id}, but is not first used where that one is last used"
                 raise PlanError(what, where=self.name)
@@ -86,23 +87,23 @@ class Problem:
     def only(self, kept: Sequence[int], more: Sequence[Buffer] = ()) -> Problem:
         """The problem of the buffers `kept` (their indices) alone, and `more` behind them."""
         place = {buffer: k for k, buffer in enumerate(kept)}
-        overlaps = (
-            replace(overlap, input=place[overlap.input], output=place[overlap.output])
-            for overlap in self.overlaps
-            if overlap.input in place and overlap.output in place
+        pairs = (
+            replace(pair, input=place[pair.input], output=place[pair.output])
+            for pair in self.pairs
+            if pair.input in place and pair.output in place
         )
-        return replace(self, buffers=(*(self.buffers[i] for i in kept), *more), overlaps=tuple(overlaps))
+        return replace(self, buffers=(*(self.buffers[i] for i in kept), *more), pairs=tuple(pairs))
 
     @cached_property
     def leads(self) -> dict[tuple[int, int], int]:
         """By (input, output), how far above the output's start the input may start: a multiple of the alignment, from
         0 up, and less than the output's size. A distance below 0 counts as 0."""
         found = {}
-        for overlap in self.overlaps:
-            if overlap.distance is not None:
-                lead = max(0, align_up(overlap.distance, self.alignment))
-                if lead < self.sizes[overlap.output] and self.sizes[overlap.input]:
-                    found[overlap.input, overlap.output] = lead
+        for pair in self.pairs:
+            if pair.distance is not None:
+                lead = max(0, align_up(pair.distance, self.alignment))
+                if lead < self.sizes[pair.output] and self.sizes[pair.input]:
+                    found[pair.input, pair.output] = lead
         return found
 
 
@@ -130,15 +131,15 @@ def peak(sizes: Sequence[int], offsets: Sequence[int]) -> int:
 
 
 def lower_bound(problem: Problem) -> int:
-    """Bytes that no plan can go below: the most alive at one step, less what overlaps there may save at best; or a
+    """Bytes that no plan can go below: the most alive at one step, less what pairs there may share at best; or a
     fixed buffer's end."""
     change: Counter[int] = Counter()
     highest = 0
     pairs: dict[int, list[tuple[int, int, int]]] = {}
-    for overlap in problem.overlaps:
-        saved = saving(problem, overlap)
+    for pair in problem.pairs:
+        saved = saving(problem, pair)
         if saved:
-            pairs.setdefault(problem.buffers[overlap.output].lower, []).append((overlap.input, overlap.output, saved))
+            pairs.setdefault(problem.buffers[pair.output].lower, []).append((pair.input, pair.output, saved))
     for buffer, size in zip(problem.buffers, problem.sizes, strict=True):
         change[buffer.lower] += size
         change[buffer.upper] -= size
@@ -151,13 +152,13 @@ def lower_bound(problem: Problem) -> int:
     return highest
 
 
-def saving(problem: Problem, overlap: InPlacePair) -> int:
+def saving(problem: Problem, pair: InPlacePair) -> int:
     """The most bytes that the two buffers can share."""
-    sizes, pair = problem.sizes, (overlap.input, overlap.output)
-    if overlap.in_place:
-        return min(sizes[i] for i in pair)
-    lead = problem.leads.get(pair)
-    return 0 if lead is None else min(sizes[overlap.input], sizes[overlap.output] - lead)
+    sizes = problem.sizes
+    if pair.in_place:
+        return min(sizes[pair.input], sizes[pair.output])
+    lead = problem.leads.get((pair.input, pair.output))
+    return 0 if lead is None else min(sizes[pair.input], sizes[pair.output] - lead)
 
 
 def most_saved(pairs: Sequence[tuple[int, int, int]], sizes: Sequence[int]) -> int:

@@ -35,7 +35,7 @@ class Sections:
             for buffer, (start, end) in enumerate(self.spans)
         ]
         self.orders = self._orders(lower, upper)
-        # What overlaps: leads by output and input, outputs that may start where an input does, the least that a
+        # In-place pairs: leads by output and input, outputs that may start where an input does, the least that a
         # buffer raises another one by, and the pairs of each section with the most that they can share.
         self.leads: list[dict[int, int]] = [{} for _ in sizes]
         self.outputs_at: list[list[int]] = [[] for _ in sizes]

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from tflm_zephyr.model.lifetimes import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse, resource_handles
-from tflm_zephyr.model.reader import load_model, parse_model
+from tflm_zephyr.model.reader import CALLERS, load_model, parse_model
 from tflm_zephyr.model.schema import operator_name, type_name
 from tflm_zephyr.model.types import Model, Operator, Quantization, Subgraph, Tensor, TensorType, shown
 from tflm_zephyr.model.writer import in_operator_order, normalised_for_litert, planned, without_offline_plan
 
 __all__ = [
+    "CALLERS",
     "NEVER",
     "Graph",
     "Lifespan",

@@ -75,11 +75,6 @@ class Graph:
     preallocated: tuple[int, ...] = ()
 
     @property
-    def last_scope(self) -> int:
-        """The run's last allocation scope."""
-        return len(self.scopes) - 1
-
-    @property
     def resource_variables(self) -> int:
         """The number of distinct resource variables that the model's VAR_HANDLE operators name."""
         names = {

@@ -23,13 +23,13 @@ _FOREIGN = (
     (b"\x89HDF", "a Keras HDF5 model"),
     (b"\x08", "perhaps a TensorFlow or ONNX protocol buffer"),
 )
-# Operators that call subgraphs: the options table and its fields in the order in which TFLM plans them
-# (MarkSubgraphLifetimesIfNecessary in micro_allocation_info.cc).
-_CALLERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+CALLERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "IF": ("IfOptions", ("then_subgraph_index", "else_subgraph_index")),
     "WHILE": ("WhileOptions", ("cond_subgraph_index", "body_subgraph_index")),
     "CALL_ONCE": ("CallOnceOptions", ("init_subgraph_index",)),
 }
+"""Operators that call subgraphs, by name: the options table and its fields in the order in which TFLM plans them
+(MarkSubgraphLifetimesIfNecessary in micro_allocation_info.cc)."""
 _COMPRESSION = "COMPRESSION_METADATA"
 
 
@@ -113,7 +113,7 @@ def _operator_code(table: Table) -> OperatorCode:
     name, custom = schema.operator_name(code), table.text("custom_code")
     if name == "CUSTOM" and custom is None:
         raise table.reader.fail(f"{table.place} is a custom operator without a name", _EXPORT)
-    if name in _CALLERS and table.integer("builtin_code") != code:
+    if name in CALLERS and table.integer("builtin_code") != code:
         raise table.reader.fail(
             f"{table.place}: {name} stands in the old one-byte field only, where TFLM's planner overlooks it",
             "Convert the model again with TensorFlow 2.4 or later",
@@ -235,9 +235,9 @@ class _Builder:
         )
 
     def _called(self, code: OperatorCode, options: Table | None, called: str) -> tuple[int, ...]:
-        if code.name not in _CALLERS:
+        if code.name not in CALLERS:
             return ()
-        table, names = _CALLERS[code.name]
+        table, names = CALLERS[code.name]
         if options is None or options.name != table:
             raise self._reader.fail(f"{called} does not say which subgraphs it calls", _EXPORT)
         found = tuple(options.integer(name) for name in names)

@@ -38,22 +38,17 @@ def with_offline_plan(model: Model, offsets: Sequence[int]) -> bytes:
             what = f"tensor {index} has the offset {offset}"
             raise PlanError(what, where=model.where, hint="Plan the model again")
     words = (_PLAN_VERSION, len(model.subgraphs), len(offsets), *offsets)
-    return _rewritten(model, struct.pack(f"<{len(words)}i", *words), keep_plan=False)
+    return _rewritten(model, struct.pack(f"<{len(words)}i", *words))
 
 
 def without_offline_plan(model: Model) -> bytes:
     """The model without an offline plan; its own bytes when it has none and is aligned."""
-    return _rewritten(model, None, keep_plan=False)
+    return _rewritten(model, None)
 
 
 def planned(model: Model, offsets: Sequence[int] | None) -> bytes:
     """The aligned model with `offsets` as its offline plan, or without a plan for None."""
     return without_offline_plan(model) if offsets is None else with_offline_plan(model, offsets)
-
-
-def aligned(model: Model) -> bytes:
-    """The model with every buffer inside the flatbuffer at a multiple of 16 bytes; unchanged if it is so."""
-    return _rewritten(model, None, keep_plan=True)
 
 
 def in_operator_order(model: Model, order: Sequence[int]) -> Model:
@@ -131,11 +126,11 @@ def _is_aligned(table: Table) -> bool:
     return place is None or (table.integer("offset") <= 1 and place[0] % ALIGNMENT == 0)
 
 
-def _rewritten(model: Model, plan: bytes | None, *, keep_plan: bool) -> bytes:
-    """The model with `plan` (or its own, or none) and its buffers aligned, checked by reading it back."""
+def _rewritten(model: Model, plan: bytes | None) -> bytes:
+    """The model with `plan`, or without one, and its buffers aligned, checked by reading it back."""
     root = Reader(model.data, model.where).root("Model")
     buffers, entries = list(root.children("buffers")), list(root.children("metadata"))
-    plans = [] if keep_plan else [t for t in entries if t.text("name") == OFFLINE_PLAN]
+    plans = [table for table in entries if table.text("name") == OFFLINE_PLAN]
     places = {index: _place(table) for index, table in enumerate(buffers) if not _is_aligned(table)}
     moves = {index: model.data[slice(*place)] for index, place in places.items() if place}
     if plan is None and not plans and not moves:
@@ -143,11 +138,10 @@ def _rewritten(model: Model, plan: bytes | None, *, keep_plan: bool) -> bytes:
     dropped = {table.place for table in plans}
     kept = [table for table in entries if table.place not in dropped]
     private = _private_buffers(model, plans, kept, buffers)
-    expected = model.metadata.get(OFFLINE_PLAN) if keep_plan else plan
     if plan is not None and len(plans) == 1 and private and not moves:
         start, end = _place(buffers[private[0]]) or (0, 0)
         patched = model.data[:start] + plan + model.data[end:]
-        if end - start == len(plan) and _is_same(model, patched, expected):
+        if end - start == len(plan) and _is_same(model, patched, plan):
             return patched
     moves.update((index, b"") for index in private)
     home = None
@@ -162,7 +156,7 @@ def _rewritten(model: Model, plan: bytes | None, *, keep_plan: bool) -> bytes:
             data = _assembled(body, {table.place for table in kept}, moves, home)
         except ModelError:
             continue
-        if _is_same(model, data, expected):
+        if _is_same(model, data, plan):
             return data
     raise RuntimeError(f"{model.where}: the rewritten model does not read back as the same model")
 

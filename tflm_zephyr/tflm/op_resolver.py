@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.errors import BuildError, ModelError
-from tflm_zephyr.model import Model, Operator, Subgraph
+from tflm_zephyr.model import Model, Operator, Subgraph, shown
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder
 
@@ -237,8 +237,7 @@ def _choose(
         return call
     tflm = f"TFLM {table.revision[:12]}".rstrip()
     raise ModelError(
-        f"{tflm} has no kernel for operator {operator.index} ({operator.key}) of "
-        f"subgraph {subgraph.index}, which {_tensors(subgraph, operator)}",
+        f"{tflm} has no kernel for {operator.label} of subgraph {subgraph.index}, which {_tensors(subgraph, operator)}",
         where=model.where,
         hint=_hint(operator),
     )
@@ -246,7 +245,7 @@ def _choose(
 
 def _tensors(subgraph: Subgraph, operator: Operator) -> str:
     def names(indices: Iterable[int]) -> str:
-        listed = [f"{i} '{subgraph.tensors[i].name}'" for i in indices if i >= 0]
+        listed = [f"{i} '{shown(subgraph.tensors[i].name)}'" for i in indices if i >= 0]
         more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
         return (", ".join(listed[:4]) + more) or "nothing"
 
@@ -260,7 +259,7 @@ def _hint(operator: Operator) -> str:
             return (
                 "It is a TensorFlow operator (Select TF ops), which TFLM never has: convert with "
                 "supported_ops = [TFLITE_BUILTINS] or TFLITE_BUILTINS_INT8, without SELECT_TF_OPS, and "
-                f"replace tf.{key.removeprefix('Flex')} in the model"
+                f"replace tf.{shown(key.removeprefix('Flex'))} in the model"
             )
         return "Declare it as a custom operator: its name, registration function, header and sources"
     if key.startswith("STABLEHLO_"):

@@ -22,7 +22,8 @@ Layout = tuple[int, int]
 
 STRUCT_SIZES_FILE = "struct_sizes.json"
 ALLOCATOR = "MicroAllocator"
-PREALLOCATED = "PreallocatedAllocator"  # templates/app/src/preallocated.hpp.j2: stands in the place of MicroAllocator
+# In the place of MicroAllocator: templates/app/interpreter/src/preallocated.hpp.j2.
+PREALLOCATED = "PreallocatedAllocator"
 
 
 @dataclass(frozen=True, eq=False)

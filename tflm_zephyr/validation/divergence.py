@@ -103,7 +103,7 @@ def find_difference(
             continue
         difference = compare_tensors(form_of(tensor), output.data, want)
         if difference is not None and not difference.close:
-            # Hello.operators counts through all subgraphs; those of the main one come first.
+            # By tensor: the app may run the operators in another order.
             operator = next(op for op in model.main.operators if output.tensor in op.outputs)
             differing = DifferingOperator(
                 operator,

@@ -80,7 +80,7 @@ def test_no_plan_is_worse_than_tflms_own_and_scratch_is_in_it(seed: int) -> None
     check_plan(played)
 
 
-def test_unknown_scratch_is_told_and_no_offsets_are_risked() -> None:
+def test_unknown_scratch_is_reported_and_no_offsets_risked() -> None:
     head = plan_head(fits_not_greedy(), library(keys="ADD"))
     assert head.unknown == ("RELU",)
     assert head.offsets is None

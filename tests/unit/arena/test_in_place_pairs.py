@@ -68,7 +68,7 @@ def variable(main: SubgraphBuilder) -> None:
 def pairs(model: Model, **options: object) -> set[tuple[int, int]]:
     head = plan_head(model, KERNELS, in_place=[KERNELS], **options)  # type: ignore[arg-type]
     tensors = head.graph.tensors
-    return {(tensors[o.input].tensor, tensors[o.output].tensor) for o in head.problem.overlaps}
+    return {(tensors[o.input].tensor, tensors[o.output].tensor) for o in head.problem.pairs}
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def called_twice() -> Model:
 
 def test_operators_that_run_in_several_scopes_are_left_out() -> None:
     head = plan_head(called_twice(), KERNELS, in_place=[KERNELS])
-    assert head.problem.overlaps == ()
+    assert head.problem.pairs == ()

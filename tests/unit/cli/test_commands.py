@@ -34,7 +34,7 @@ def workspace(tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch)
     return top
 
 
-def test_an_unknown_board_is_told_by_the_workspace_around(
+def test_an_unknown_board_is_reported_by_its_workspace(
     tool: Tool, workspace: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace)

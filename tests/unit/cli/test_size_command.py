@@ -43,7 +43,7 @@ def test_the_app_gets_what_was_measured(tool: Tool, model_file: Path, device: De
     assert "net: arena 1104" in said and "Written to app/tflm/arena.json, and to the app." in said
 
 
-def test_another_compiler_is_told(
+def test_another_compiler_is_reported(
     tool: Tool, model_file: Path, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "compiler_here", lambda: "GCC 12.2.1, picolibc")

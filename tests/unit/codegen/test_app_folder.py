@@ -317,7 +317,7 @@ def test_the_next_run_repairs_an_interrupted_move(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("good", [0, 1, 2, 3])
-def test_an_interrupted_update_is_mended_by_the_next_run(app: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
+def test_an_interrupted_update_is_fixed_by_the_next_run(app: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
     new = {path: data + b"x" for path, data in FILES.items()}
     with monkeypatch.context() as patch:
         Interrupt(patch, "replace", good, OSError(5, "Input/output error"))

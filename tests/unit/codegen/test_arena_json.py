@@ -228,7 +228,7 @@ def test_generate_takes_it_from_beside_the_app(tool: Tool, model_file: Path) -> 
     assert f"kGeneratedArenaSize = {estimate};" in source.read_text()
 
 
-def test_code_of_custom_operators_is_told_by_its_bytes(tmp_path: Path) -> None:
+def test_custom_operators_code_is_recognised_by_its_bytes(tmp_path: Path) -> None:
     source, header = tmp_path / "op.cc", tmp_path / "op.h"
     source.write_text("int a;")
     header.write_text("int b;")

@@ -625,4 +625,4 @@ def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, t
 
 def test_what_does_not_overlap_relies_on_no_revision(make: Make) -> None:
     made = make(chain(1, 16))  # in place would save nothing: the arena is what TFLM needs while it plans
-    assert made.prepared[0].head.problem.overlaps and made.manifest.overlap == {}
+    assert made.prepared[0].head.problem.pairs and made.manifest.overlap == {}

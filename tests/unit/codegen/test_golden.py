@@ -62,7 +62,7 @@ def test_more_runs_than_data(model_file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_reference")
-def test_without_a_reference_the_reasons_are_told(model_file: Path, tmp_path: Path) -> None:
+def test_without_a_reference_the_reasons_are_reported(model_file: Path, tmp_path: Path) -> None:
     found = golden_runs(load_model(model_file), ModelConfig(model_file), tmp_path)
     assert found.runs == () and found.source == ""
     assert "ai-edge-litert" in " ".join(found.notes) and "tflite-micro" in " ".join(found.notes)

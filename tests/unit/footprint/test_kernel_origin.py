@@ -12,6 +12,7 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.cli.report.kernels import kernels_json, short, table
 from tflm_zephyr.errors import BuildError
+from tflm_zephyr.footprint import kernel_origin
 from tflm_zephyr.footprint.elf import ElfImage, Section, Symbol
 from tflm_zephyr.footprint.kernel_origin import (
     CMSIS_NN,
@@ -26,6 +27,7 @@ from tflm_zephyr.footprint.kernel_origin import (
     linked_kernels,
 )
 from tflm_zephyr.footprint.link_map import LinkMap, OutputSection, Piece, Region
+from tflm_zephyr.tflm import PINNED_REVISION, ZEPHYR_4_4_REVISION
 
 KERNELS = "tensorflow/lite/micro/kernels"
 ROOM = 64  # bytes of each function
@@ -110,7 +112,7 @@ def test_types_that_the_kernel_leaves_to_reference_code() -> None:
     assert "CONV_2D (1 of 2)" in short(kernels)[0]
 
 
-def test_types_of_inputs_and_outputs_are_told_apart() -> None:
+def test_types_of_inputs_and_outputs_are_distinguished() -> None:
     (why,) = reasons(found(("CONV_2D", ["float32", "int8"], "float32")))["CONV_2D"]
     assert why.startswith("float32 and int8 to float32, which its CMSIS-NN kernel")
 
@@ -161,6 +163,23 @@ def test_json() -> None:
     assert plain["operators"][1] == {
         "operator": "RELU", "library": REFERENCE, "uses": 1, "why": {NO_KERNEL: 1}, "fell_back": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("revision", "reason"), [(PINNED_REVISION, NO_KERNEL), (ZEPHYR_4_4_REVISION, OTHER_KERNEL)])
+def test_the_builds_own_revision_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str, reason: str
+) -> None:
+    """PAD has a CMSIS-NN kernel from Zephyr 4.4's TFLM on."""
+    elf, link_map = image(model(("PAD", ["int8", "int32"], "int8")), {"pad.cc.obj": ["Register_PAD"]})
+    monkeypatch.setattr(kernel_origin, "load_elf", lambda path: elf)
+    monkeypatch.setattr(kernel_origin, "map_of", lambda path, found: link_map)
+    commands = [
+        {"file": f"/w/{KERNELS}/pad.cc", "command": f'cc -DTFLM_REVISION=\\"{revision}\\"'},
+        {"file": f"/w/{KERNELS}/cmsis_nn/add.cc", "command": "cc"},
+    ]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(commands))
+    (row,) = linked_kernels(tmp_path / "zephyr" / "zephyr.elf").rows
+    assert (row.library, dict(row.why)) == (REFERENCE, {reason: 1})
 
 
 def test_no_elf(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_the_table_that_build_kept_is_compared(copy: Small) -> None:
     assert {use.linker_bytes for use in load_footprint(copy.elf).regions} == {None}
 
 
-def test_a_table_that_differs_is_told(small: Small) -> None:
+def test_a_table_that_differs_is_reported(small: Small) -> None:
     image, link_map = load_elf(small.elf), parse_map(small.map.read_text(), where="map")
     flash, ram, _ = small.table
     more = MemoryRegion("FLASH", flash.used_bytes + 16, flash.size_bytes)  # an empty, aligned section at the end

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import time
 
 import pytest
 
@@ -120,13 +119,11 @@ def test_a_crash_is_one_line_with_the_last_words(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_run_that_takes_too_long_is_ended() -> None:
-    start = time.monotonic()
     with pytest.raises(DeviceError, match=r"longer than 0\.05 s"):
         run_many(chain(), [(bytes(64),)] * 50, timeout_s=0.05)
-    assert time.monotonic() - start < 20
 
 
-def test_a_missing_package_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "available", lambda engine: False)
     with pytest.raises(DeviceError, match=r"tflite-micro is not installed.*pip install"):
         run_host(chain(), [bytes(64)])

@@ -52,6 +52,13 @@ def test_dense_that_is_refused(types: tuple[str, ...], said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_names_in_refusals_are_printable() -> None:
+    tensor = {"type": "uint8", "name": "a\nb\x1b[31m"}
+    with pytest.raises(ModelError) as caught:
+        check_types(model_of("RELU", [tensor], [tensor]))
+    assert r"tensor 0 'a\nb\x1b[31m'" in str(caught.value) and str(caught.value).isprintable()
+
+
 def test_dense_per_channel() -> None:
     check_types(dense("int8", "int8", "int8", scales=[0.5] * 8))
     with pytest.raises(ModelError, match="disable_per_channel_quantization_for_dense_layers"):

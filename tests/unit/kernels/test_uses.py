@@ -11,7 +11,9 @@ from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.boards.kernel_choice import LEAST_WORK, choose
-from tflm_zephyr.kernels.uses import cmsis_nn_work
+from tflm_zephyr.kernels.registry import operator_specs
+from tflm_zephyr.kernels.revisions import REVISIONS
+from tflm_zephyr.kernels.uses import cmsis_nn_work, keeps_state, looks_twice
 from tflm_zephyr.model.reader import load_model, parse_model
 
 BOTH = ("cmsis_nn", "reference")
@@ -60,3 +62,16 @@ def test_the_samples() -> None:
         for name in ("hello_world", "digits")
     }
     assert work["hello_world"] < LEAST_WORK < work["digits"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_state_and_second_looks_at_every_revision(revision: str) -> None:
+    keys = operator_specs(revision)
+    state = {key for key in keys if keeps_state(key, revision)}
+    assert state == {"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"}
+    twice = {key for key in keys if looks_twice(key, revision)}
+    assert twice == {"CONV_2D", "DEPTHWISE_CONV_2D", "MEAN", "REDUCE_MAX", "SUM", "TRANSPOSE_CONV"}
+
+
+def test_any_custom_operator_may_keep_a_state() -> None:
+    assert keeps_state("CUSTOM") and not keeps_state("an operator that TFLM lacks")

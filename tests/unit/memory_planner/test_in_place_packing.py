@@ -23,7 +23,7 @@ def allows(overlap: InPlacePair, input_offset: int, output_offset: int) -> bool:
 def fits(problem: Problem, offsets: dict[int, int], new: int) -> bool:
     """Whether buffer `new` has none of the others where it must not be."""
     buffers, sizes = problem.buffers, problem.sizes
-    overlaps = {(o.input, o.output): o for o in problem.overlaps}
+    overlaps = {(o.input, o.output): o for o in problem.pairs}
     for other, offset in offsets.items():
         one, two = buffers[other], buffers[new]
         meet = one.lower < two.upper and two.lower < one.upper
@@ -77,7 +77,7 @@ def random_problem(seed: int, *, odd: bool) -> Problem:
 
 def asked(problem: Problem) -> object:
     """The checker's word on overlaps: those of the problem."""
-    overlaps = {(o.input, o.output): o for o in problem.overlaps}
+    overlaps = {(o.input, o.output): o for o in problem.pairs}
 
     def why_unsafe(source: int, result: int, distance: int) -> str | None:
         overlap = overlaps.get((source, result))
@@ -97,7 +97,7 @@ def test_against_trying_everything(odd: bool) -> None:
         best = smallest(problem, plan.size_bytes)
         assert lower_bound(problem) <= plan.proven_bytes <= best
         worse += plan.size_bytes > best
-        better += best < pack(replace(problem, overlaps=())).size_bytes
+        better += best < pack(replace(problem, pairs=())).size_bytes
     assert worse <= (2 if odd else 0)
     assert better > 60
 
@@ -138,7 +138,7 @@ def test_in_place_buffers_are_one() -> None:
     merged = merged_in_place(problem)
     assert merged is not None
     assert [(b.lower, b.upper, b.size) for b in merged.problem.buffers] == [(0, 4, 64), (3, 5, 32)]
-    assert merged.problem.overlaps == (InPlacePair(0, 1, None, True),)
+    assert merged.problem.pairs == (InPlacePair(0, 1, None, True),)
     assert merged.apart((16, 96)) == (16, 16, 16, 96)
     assert merged_in_place(chain([64, 64], 16)) is None
 

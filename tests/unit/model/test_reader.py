@@ -10,7 +10,6 @@ import re
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -332,25 +331,19 @@ def test_synthetic_model_is_read_as_the_tflite_package_reads_it() -> None:
     assert our_view(parse_model(rich())) == package_view(rich())
 
 
-def test_reading_is_quick_and_needs_no_numpy(shared: Path) -> None:
-    # The best of a few runs: what is measured is this code, not what else the machine does.
+def test_reading_needs_neither_numpy_nor_the_tflite_package(shared: Path) -> None:
+    """Importing either takes longer than reading a model."""
     script = """
-import sys, time
+import sys
 from pathlib import Path
 from tflm_zephyr.model import load_model
-times = []
-for _ in range(5):
-    start = time.perf_counter()
-    load_model(Path(sys.argv[1]))
-    times.append(time.perf_counter() - start)
-print(min(times), {"numpy", "tflite"} & set(sys.modules))
+load_model(Path(sys.argv[1]))
+print({"numpy", "tflite"} & set(sys.modules))
 """
     path = shared / "models" / "person_detect.tflite"
     argv = [sys.executable, "-c", script, str(path)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
-    seconds, modules = done.stdout.split(maxsplit=1)
-    assert modules.strip() == "set()"
-    assert float(seconds) < 0.1
+    assert done.stdout.strip() == "set()"
 
 
 def survives(data: bytes) -> bool:
@@ -377,12 +370,11 @@ def test_truncation_at_every_length(data: bytes) -> None:
 def test_random_damage(seed: int) -> None:
     rng = random.Random(seed)
     bases = (rich(), rich(external=True), rich(align=1), chain())
-    start, parsed = time.perf_counter(), 0
+    parsed = 0
     for _ in range(1500):
         parsed += survives(damaged(rng.choice(bases), rng))
     # Both ends must occur, or the damage tests nothing.
     assert 100 < parsed < 1400
-    assert time.perf_counter() - start < 30
 
 
 def shared_tables(subgraphs: int, tensors: int, dimensions: int) -> bytes:
@@ -411,7 +403,5 @@ def shared_tables(subgraphs: int, tensors: int, dimensions: int) -> bytes:
 @pytest.mark.parametrize("counts", [(1000, 1000, 1000), (50000, 1, 0), (1, 50000, 1), (1, 10000, 10000)])
 def test_a_small_file_cannot_unfold_into_much(counts: tuple[int, int, int]) -> None:
     assert survives(shared_tables(2, 2, 2))
-    start = time.perf_counter()
     with pytest.raises(ModelError, match=r"point to the same bytes over and over"):
         parse_model(shared_tables(*counts))
-    assert time.perf_counter() - start < 10

@@ -18,7 +18,6 @@ from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model, TensorType
 from tflm_zephyr.model.writer import (
-    aligned,
     misaligned_buffers,
     normalised_for_litert,
     planned,
@@ -88,23 +87,21 @@ def test_plan_in_and_out(finish: dict[str, Any]) -> None:
     back = without_offline_plan(parse_model(planned))
     assert_same_model(data, back)
     assert PLAN not in metadata(back)
-    assert aligned(parse_model(planned)) == planned
 
 
 @pytest.mark.parametrize("finish", [{"align": 1}, {"external": True}], ids=str)
 def test_aligning_moves_the_data_without_keeping_it_twice(finish: dict[str, Any]) -> None:
     tidy, untidy = weighty().finish(), weighty().finish(**finish)
     assert misaligned_buffers(parse_model(untidy))
-    mended = aligned(parse_model(untidy))
-    assert_same_model(untidy, mended)
-    assert [blob for _, blob in buffers(mended)] == [blob for _, blob in buffers(tidy)]
-    assert len(mended) < len(tidy) + 1000
-    assert misaligned_buffers(parse_model(mended)) == ()
+    aligned = without_offline_plan(parse_model(untidy))
+    assert_same_model(untidy, aligned)
+    assert [blob for _, blob in buffers(aligned)] == [blob for _, blob in buffers(tidy)]
+    assert len(aligned) < len(tidy) + 1000
+    assert misaligned_buffers(parse_model(aligned)) == ()
 
 
 def test_aligned_model_is_left_alone() -> None:
     model = parse_model(weighty().finish())
-    assert aligned(model) is model.data
     assert without_offline_plan(model) is model.data
 
 
@@ -116,12 +113,11 @@ def test_plan_of_the_same_length_is_patched_in_place() -> None:
     assert sum(a != b for a, b in zip(first, second, strict=True)) <= 16
 
 
-def test_aligning_keeps_the_plan_and_other_metadata() -> None:
+def test_aligning_keeps_other_metadata() -> None:
     data = rich(align=1)
-    mended = aligned(parse_model(data))
-    assert_same_model(data, mended)
-    assert metadata(mended) == metadata(data)
-    assert parse_model(mended).offline_plan == tuple(range(11))
+    aligned = without_offline_plan(parse_model(data))
+    assert_same_model(data, aligned)
+    assert metadata(aligned) == {name: blob for name, blob in metadata(data).items() if name != PLAN}
 
 
 def test_plan_whose_buffer_a_tensor_shares_is_not_overwritten() -> None:
@@ -162,7 +158,6 @@ def test_whatever_parses_can_be_rewritten(seed: int) -> None:
         assert planned.offline_plan == plan
         assert misaligned_buffers(planned) == ()
         assert PLAN not in parse_model(without_offline_plan(model)).metadata
-        assert misaligned_buffers(parse_model(aligned(model))) == ()
         normalised_for_litert(model.data)
         rewritten += 1
     assert rewritten > 100
@@ -194,7 +189,7 @@ def test_quantised_dimension_outside_the_shape_becomes_0(
     ("shape", "scales", "dimension"),
     [((1, 4), 0.5, 1), ((1, 4), [0.5] * 4, 1), ((1, 4), [0.5] * 4, 2), ((), 0.5, 3), ((2, 2), 0.5, 0)],
 )
-def test_what_litert_takes_or_nobody_can_mend_is_left_alone(
+def test_what_litert_takes_or_nobody_can_fix_is_left_alone(
     shape: tuple[int, ...], scales: float | list[float], dimension: int
 ) -> None:
     data = quantised(shape, scales, dimension)
@@ -267,7 +262,7 @@ def test_tflm_runs_what_was_unaligned_or_external(finish: dict[str, Any]) -> Non
     from tflm_zephyr.host.run import run_host
 
     tidy, untidy = parse_model(weighty().finish()), parse_model(weighty().finish(**finish))
-    outputs = [run_host(aligned(m), seeded_inputs(m), 1 << 20).outputs for m in (tidy, untidy)]
+    outputs = [run_host(without_offline_plan(m), seeded_inputs(m), 1 << 20).outputs for m in (tidy, untidy)]
     assert outputs[0] == outputs[1]
     assert len(set(outputs[0][0])) > 4
 

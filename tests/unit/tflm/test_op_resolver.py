@@ -201,6 +201,17 @@ def test_operator_that_tflm_lacks(name: str, custom: str | None, hint: str) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_names_of_an_operator_that_tflm_lacks_are_printable() -> None:
+    model = ModelBuilder()
+    main = model.subgraph()
+    x, y = main.tensor((1, 4), "float32", "a\nb"), main.tensor((1, 4), "float32", "y")
+    main.op("X", [x], [y], custom_code="my\x1b[31m")
+    main.inputs, main.outputs = [x], [y]
+    with pytest.raises(ModelError, match=r"operator 0 \(my\\x1b\[31m\)") as caught:
+        resolve(analyse(parse_model(model.finish())), shipped_operator_table())
+    assert str(caught.value).isprintable()
+
+
 def test_declared_twice() -> None:
     graph = _graph(("X", "mine", 1))
     one, two = CustomOperator("mine", "a", "h"), CustomOperator("mine", "b", "h")

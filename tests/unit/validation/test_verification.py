@@ -149,7 +149,7 @@ def test_floats_may_be_apart_by_as_much_as_arithmetic_is() -> None:
         assert found.passed is passed and found.equal == 0 and found.close == passed
 
 
-def test_without_any_engine_that_runs_it_both_reasons_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_reasons_are_reported_where_no_engine_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = parse_model(chain())
     monkeypatch.setattr(verification, "available", lambda engine: engine == "litert")
     only = expect(model, random_samples(model, 1, 0))

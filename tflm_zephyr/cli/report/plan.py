@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.report.words import count
+from tflm_zephyr.model import shown
 
 if TYPE_CHECKING:
     from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena
@@ -56,7 +57,9 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
     if item.plan.order is not None:
         lines.append("  Its operators run in another order than the model's, which needs less.")
     if head.unknown:
-        lines.append(f"  The scratch of {', '.join(head.unknown)} is not known: these figures leave it out.")
+        lines.append(
+            f"  The scratch of {', '.join(map(shown, head.unknown))} is not known: these figures leave it out."
+        )
     if head.in_place_count:
         lines.append(f"  In place: {_in_place_pairs(head)}. The plan is safe with {item.kernels} alone.")
     if draw:
@@ -95,7 +98,7 @@ def shared_bytes(items: Sequence[PlannedModel]) -> int:
 
 
 def _in_place(head: HeadPlan) -> str:
-    if not head.problem.overlaps:
+    if not head.problem.pairs:
         return "no output may overlap an input"
     return "the same with in-place operators, as far as the kernels allow it"
 

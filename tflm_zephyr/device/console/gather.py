@@ -24,7 +24,7 @@ def gather_result(
     action: Callable[[], None] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """The result of an app with one model; see gather_all."""
+    """The result of an app with one model; see gather_results."""
     return gather_results(link, models=1, timeout_s=timeout_s, silence_s=silence_s, action=action, on_line=on_line)[0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLM on this host as a session: reference kernels, no ticks. Each call is a child process; see host.py."""
+"""TFLM on this host as a session: reference kernels, no ticks. Each call is a child process; see host.run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tflm_zephyr.device.session.base import (
 )
 from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host import NAMES, HostRun, run_many
+from tflm_zephyr.kernels import keeps_state
 from tflm_zephyr.model import Model, Tensor, load_model
 
 _UNLIMITED = Limits(1 << 31, 1 << 31)
@@ -40,7 +41,6 @@ class HostSession(BaseSession):
         """Read the model; raises ModelError."""
         self._timeout_s = timeout_s
         self._model = load_model(path)
-        self._bytes = path.read_bytes()
         self._stateful = _stateful(self._model)
         self._past: list[tuple[bytes, ...]] = []
         self._last: HostRun | None = None
@@ -71,7 +71,7 @@ class HostSession(BaseSession):
         self.reset()
         if not runs:
             return
-        self._last = run_many(self._bytes, runs, reset=resets, timeout_s=self._timeout_s * len(runs))
+        self._last = run_many(self._model.data, runs, reset=resets, timeout_s=self._timeout_s * len(runs))
         for outputs in self._last.runs:
             yield Invocation(outputs, 0)
 
@@ -106,7 +106,7 @@ class HostSession(BaseSession):
     def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
         refusals.check_inputs(inputs, self._hello)
         runs = [*self._past, tuple(inputs)]
-        self._last = run_many(self._bytes, runs, reset=False, timeout_s=self._timeout_s)
+        self._last = run_many(self._model.data, runs, reset=False, timeout_s=self._timeout_s)
         if self._stateful:
             self._past = runs
         return self._last.runs[-1]
@@ -147,22 +147,20 @@ def _hello(model: Model, name: str) -> Hello:
 
 
 def _tensor(tensor: Tensor) -> TensorInfo:
-    quantization = tensor.quantization
-    quantized = quantization is not None and len(quantization.scales) > 0
+    quantization = tensor.quantization  # None, or at least one scale and as many zero points
     return TensorInfo(
         index=tensor.index,
         name=tensor.name,
         type=tensor.type.value,
         shape=tensor.shape,
         bytes=tensor.size_bytes if tensor.type.has_size else 0,
-        scale=quantization.scales[0] if quantized and quantization is not None else None,
-        zero_point=quantization.zero_points[0] if quantized and quantization and quantization.zero_points else 0,
+        scale=None if quantization is None else quantization.scales[0],
+        zero_point=0 if quantization is None else quantization.zero_points[0],
         variable=tensor.is_variable,
     )
 
 
 def _stateful(model: Model) -> bool:
     """Whether a run may depend on earlier runs."""
-    names = {operator.name for subgraph in model.subgraphs for operator in subgraph.operators}
-    variables = any(tensor.is_variable for subgraph in model.subgraphs for tensor in subgraph.tensors)
-    return variables or bool(names & {"VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM"})
+    variables = any(tensor.is_variable for _, tensor in model.tensors())
+    return variables or any(keeps_state(o.name) for subgraph in model.subgraphs for o in subgraph.operators)

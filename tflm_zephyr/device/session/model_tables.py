@@ -14,11 +14,10 @@ from tflm_zephyr.device.protocol.messages import Cursor, DeviceHello, Kind, Malf
 from tflm_zephyr.device.session.base import Hello, Limits, OperatorInfo, TensorInfo
 from tflm_zephyr.device.session.channel import Channel, RefusedError, checked
 from tflm_zephyr.device.transport.link import Link
+from tflm_zephyr.kernels import keeps_state
 from tflm_zephyr.model import TensorType, operator_name, type_name
 
 _CUSTOM = 32
-# Kernels that keep something from run to run without a variable tensor.
-_STATEFUL = frozenset({"VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM"})
 _T = TypeVar("_T")
 
 
@@ -155,4 +154,4 @@ def _operator(index: int, cursor: Cursor) -> tuple[OperatorInfo, bool]:
     custom = cursor.text()
     builtin = operator_name(code)
     name = custom if code == _CUSTOM and custom else builtin
-    return OperatorInfo(index, name, subgraph, position), builtin in _STATEFUL
+    return OperatorInfo(index, name, subgraph, position), keeps_state(builtin)

@@ -8,10 +8,8 @@ element, and requires that at the given distance nothing was written there by th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels.in_place.runs import COPY, Run
+from tflm_zephyr.kernels.in_place.runs import COPY
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model import Model, Operator, Subgraph, TensorType
@@ -53,7 +51,7 @@ def why_unsafe(
 def _why_not(library: KernelLibrary, node: Node, place: int, output: int, distance: int) -> str | None:
     """The reason why the distance is unsafe at one place of the input; None if it is safe."""
     given, taken = node.input(place), node.output(output)
-    runs = _runs(library, node, place, output)
+    runs = library.last_reads(node, place, output)
     if runs is None:
         return "reads and writes in an order that is not known"
     if runs is COPY:
@@ -67,11 +65,3 @@ def _why_not(library: KernelLibrary, node: Node, place: int, output: int, distan
         if byte is not None:
             return f"writes over byte {byte} of its input before it has read it"
     return None
-
-
-def _runs(library: KernelLibrary, node: Node, place: int, output: int) -> Iterable[Run] | None:
-    """The last reads of one input; None where they are not known."""
-    kernel = library.kernels.get(node.operator.key)
-    if kernel is None or kernel.last_reads is None:
-        return None
-    return kernel.last_reads(node, library.core, place, output)

@@ -22,11 +22,13 @@ def _variable(node: Node, core: Core) -> tuple[int, ...]:
 _EIGHT = Kernel(persistent=fixed(8))
 
 OPERATORS: Mapping[str, Specs] = {
-    "ASSIGN_VARIABLE": (OperatorSpec(Kernel(persistent=_variable), types=types("i0", "resource|int32")),),
-    "CALL_ONCE": (OperatorSpec(_EIGHT),),
+    "ASSIGN_VARIABLE": (
+        OperatorSpec(Kernel(persistent=_variable), types=types("i0", "resource|int32"), keeps_state=True),
+    ),
+    "CALL_ONCE": (OperatorSpec(_EIGHT, keeps_state=True),),
     "CIRCULAR_BUFFER": (OperatorSpec(_EIGHT, types=types("i0 o0", "int8 int8")),),
     "IF": (OperatorSpec(_EIGHT, types=types("i0", "bool")),),
-    "READ_VARIABLE": (OperatorSpec(),),
-    "VAR_HANDLE": (OperatorSpec(Kernel(persistent=fixed(4))),),
+    "READ_VARIABLE": (OperatorSpec(keeps_state=True),),
+    "VAR_HANDLE": (OperatorSpec(Kernel(persistent=fixed(4)), keeps_state=True),),
     "WHILE": (OperatorSpec(_EIGHT),),
 }

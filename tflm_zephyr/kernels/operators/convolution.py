@@ -17,7 +17,7 @@ from tflm_zephyr.kernels.in_place.last_readers import weighted_image
 from tflm_zephyr.kernels.in_place.rules import InPlaceDistance, at_distance, convolution_windows, depth_multiplier
 from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.kernels.quantisation import QUANTISED, channels, named, quantised
+from tflm_zephyr.kernels.quantisation import QUANTISED, channels, quantised
 from tflm_zephyr.kernels.spec import Check, CmsisNn, Kernel, OperatorSpec, Sizes, Specs, types
 from tflm_zephyr.model import Tensor, TensorType
 
@@ -358,7 +358,7 @@ def _scales(node: Node, weights: Tensor, channel_dimension: int) -> None:
     along = quantization.dimension
     if count != channels or not 0 <= along < len(weights.shape) or weights.shape[along] != count:
         raise node.fail(
-            f"needs 1 or {channels} scales along dimension {channel_dimension} of {named(weights)} with "
+            f"needs 1 or {channels} scales along dimension {channel_dimension} of {weights.label} with "
             f"shape {list(weights.shape)}, and it has {count} along dimension {along}",
             "Convert the model again with a representative_dataset",
         )
@@ -391,6 +391,7 @@ OPERATORS: Mapping[str, Specs] = {
             types("i0 i1 o0 i2", _FLOAT, "int8 int8|int4 int8 int32", "int16 int8 int16 int32|int64"),
             (_check_scales(1, 0, 0),),
             _conv_macs,
+            looks_twice=True,
         ),
     ),
     "DEPTHWISE_CONV_2D": (
@@ -408,6 +409,7 @@ OPERATORS: Mapping[str, Specs] = {
             types("i0 i1 o0 i2", _FLOAT, "int8 int8|int4 int8 int32", "int16 int8 int16 int64"),
             (_check_scales(1, 0, 3),),
             _depthwise_macs,
+            looks_twice=True,
         ),
     ),
     "TRANSPOSE_CONV": (
@@ -427,6 +429,7 @@ OPERATORS: Mapping[str, Specs] = {
             types("i2 i1 o0 i3", _FLOAT, "int8 int8 int8 int32", "int16 int8 int16 int16|int64"),
             (_check_scales(1, 2, 0),),
             _transpose_conv_macs,
+            looks_twice=True,
         ),
     ),
 }

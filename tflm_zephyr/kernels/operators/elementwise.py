@@ -18,11 +18,10 @@ from tflm_zephyr.kernels.in_place.last_readers import one_by_one
 from tflm_zephyr.kernels.in_place.rules import InPlaceDistance, elementwise_in_place
 from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.kernels.quantisation import check_int16_zero_points, check_same, named, quantised
+from tflm_zephyr.kernels.quantisation import check_int16_zero_points, check_same, quantised
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, PACKAGE, SINCE_4_4
 from tflm_zephyr.kernels.spec import Check, CmsisNn, Kernel, OperatorSpec, Sizes, Specs, TypeRule, nothing, types
 from tflm_zephyr.model import TensorType
-from tflm_zephyr.tflm import ZEPHYR_4_4_REVISION
 
 _PAIR = {"INT8": "i0 int8 i1 int8 o0 int8", "INT16": "i0 int16 i1 int16 o0 int16"}
 _INT8_PAIR = {"INT8": _PAIR["INT8"]}
@@ -50,8 +49,8 @@ def _in_package(old: OperatorSpec, *rows: str) -> Specs:
     """`old`, with more types taken by the package, found by running it."""
     rule = old.types
     assert rule is not None
-    earlier = BEFORE_4_4 | {ZEPHYR_4_4_REVISION}
-    return replace(old, revisions=earlier), replace(old, types=rule.also(*rows), revisions=frozenset({PACKAGE}))
+    package = frozenset({PACKAGE})
+    return replace(old, revisions=old.revisions - package), replace(old, types=rule.also(*rows), revisions=package)
 
 
 # Memory
@@ -107,7 +106,7 @@ def _check_quantize(node: Node) -> None:
     output = node.optional_output(0)
     if output is not None and len(quantised(node, output).scales) != 1:
         raise node.fail(
-            f"needs one scale on {named(output)}, which is quantised per channel",
+            f"needs one scale on {output.label}, which is quantised per channel",
             "Convert the model again with a representative_dataset",
         )
 
@@ -129,7 +128,7 @@ def _check_sub_int32(node: Node) -> None:
         return
     for tensor in (node.optional_input(0), node.optional_input(1), output):
         if tensor is not None and tensor.quantization is not None:
-            raise node.fail(f"takes no quantised int32, and {named(tensor)} has a scale", "Keep int32 unquantised")
+            raise node.fail(f"takes no quantised int32, and {tensor.label} has a scale", "Keep int32 unquantised")
 
 
 _FLOAT = _spec(0, types("i0 o0", "float32 float32"))

@@ -23,11 +23,10 @@ from tflm_zephyr.kernels.quantisation import (
     REQUANTISE,
     check_int16_zero_points,
     dense_channels,
-    named,
     scale_of,
 )
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
-from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, types
+from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, dims_copy, types
 from tflm_zephyr.model import Tensor, TensorType
 
 _PER_TENSOR_DENSE = "Convert with _experimental_disable_per_channel_quantization_for_dense_layers = True"
@@ -75,18 +74,13 @@ def _arm_persistent(node: Node, core: Core) -> tuple[int, ...]:
     return (72, *dense_channels(source, weights), *sums)
 
 
-def _dims_copy(node: Node, tensor: Tensor) -> int:
-    """A TfLiteIntArray (CreateWritableTensorDimsWithCopy)."""
-    return 4 * (1 + len(tensor.shape))
-
-
 def _transposed(node: Node) -> tuple[int, ...]:
     """BATCH_MATMUL's copies of operands that it has to transpose."""
     found: list[int] = []
     for place, needed in ((0, node.option("adj_x")), (1, not node.option("adj_y"))):
         if needed:
             tensor = node.input(place)
-            found += (_EVAL_TENSOR, _dims_copy(node, tensor), tensor.size_bytes)
+            found += (_EVAL_TENSOR, dims_copy(tensor), tensor.size_bytes)
     return tuple(found)
 
 
@@ -95,11 +89,11 @@ def _matmul_quantisation(node: Node) -> tuple[int, ...]:
 
 
 def _matmul_persistent(node: Node, core: Core) -> tuple[int, ...]:
-    return (16, *_matmul_quantisation(node), *_transposed(node), _dims_copy(node, node.output()))
+    return (16, *_matmul_quantisation(node), *_transposed(node), dims_copy(node.output()))
 
 
 def _arm_matmul_persistent(node: Node, core: Core) -> tuple[int, ...]:
-    return (36, *_transposed(node), _dims_copy(node, node.output()), *_matmul_quantisation(node))
+    return (36, *_transposed(node), dims_copy(node.output()), *_matmul_quantisation(node))
 
 
 def _arm_matmul_scratch(node: Node, core: Core) -> tuple[int, ...]:
@@ -164,13 +158,13 @@ def _check(node: Node) -> None:
         return
     if weights.type is TensorType.INT4:
         raise node.fail(
-            f"has per-channel scales on {named(weights)}, which TFLM does not take for int4 weights",
+            f"has per-channel scales on {weights.label}, which TFLM does not take for int4 weights",
             _PER_TENSOR_DENSE,
         )
     along, count = quantization.dimension, len(quantization.scales)
     if not 0 <= along < len(weights.shape) or weights.shape[along] != count:
         raise node.fail(
-            f"has {count} scales along dimension {along} of {named(weights)} with shape {list(weights.shape)}",
+            f"has {count} scales along dimension {along} of {weights.label} with shape {list(weights.shape)}",
             REQUANTISE,
         )
 
@@ -183,7 +177,7 @@ def _check_bias_scale(node: Node, source: Tensor, weights: Tensor) -> None:
     found, unit = scale_of(bias), scale_of(output)
     wanted = scale_of(source) * scale_of(weights)
     if not unit or not abs(wanted - found) / unit <= 0.02:
-        raise node.fail(f"needs the scale {wanted:g} on {named(bias)}, its bias, which has {found:g}", REQUANTISE)
+        raise node.fail(f"needs the scale {wanted:g} on {bias.label}, its bias, which has {found:g}", REQUANTISE)
 
 
 def _check_int16(node: Node) -> None:
@@ -192,7 +186,7 @@ def _check_int16(node: Node) -> None:
     if source is None or weights is None or source.type is not TensorType.INT16:
         return
     if weights.quantization is not None and weights.quantization.per_channel:
-        raise node.fail(f"has per-channel scales on {named(weights)} for int16 activations", _PER_TENSOR_DENSE)
+        raise node.fail(f"has per-channel scales on {weights.label} for int16 activations", _PER_TENSOR_DENSE)
 
 
 def _macs(node: Node) -> int:

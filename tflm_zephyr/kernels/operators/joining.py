@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.in_place.geometry import affine_lead
@@ -20,17 +19,12 @@ from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.quantisation import check_same, check_zero_point
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
-from tflm_zephyr.kernels.spec import Kernel, OperatorSpec, Specs, fixed, nothing, types
+from tflm_zephyr.kernels.spec import Kernel, OperatorSpec, Specs, dims_copy, fixed, nothing, output_dims, types
 from tflm_zephyr.model import TensorType
 
 
-def _output_dims(node: Node, core: Core) -> tuple[int, ...]:
-    """A TfLiteIntArray (CreateWritableTensorDimsWithCopy)."""
-    return (4 * (1 + len(node.output().shape)),)
-
-
 def _embedding_persistent(node: Node, core: Core) -> tuple[int, ...]:
-    return (*_output_dims(node, core), 8)
+    return (dims_copy(node.output()), 8)
 
 
 # In-place distances
@@ -155,7 +149,7 @@ def _check_concatenation(node: Node) -> None:
         check_zero_point(node, output, 0)
 
 
-_GATHER = OperatorSpec(Kernel(persistent=_output_dims), types=types("i0 i1", "float32|int8 int32"))
+_GATHER = OperatorSpec(Kernel(persistent=output_dims), types=types("i0 i1", "float32|int8 int32"))
 _PACK = types("o0 i*", "float32|int8|int32|int64 =")
 _UNPACK = types("i0 o*", "float32|int32|int8 =")
 
@@ -193,6 +187,6 @@ OPERATORS: Mapping[str, Specs] = {
     ),
     "UNPACK": (
         OperatorSpec(types=_UNPACK, revisions=BEFORE_4_4),
-        replace(OperatorSpec(types=_UNPACK.also("int16 =")), revisions=SINCE_4_4),
+        OperatorSpec(types=_UNPACK.also("int16 ="), revisions=SINCE_4_4),
     ),
 }

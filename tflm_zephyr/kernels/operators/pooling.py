@@ -18,7 +18,7 @@ from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.quantisation import QUANTISED, check_same
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
-from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, fixed, nothing, types
+from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, fixed, nothing, output_dims, types
 from tflm_zephyr.model import TensorType
 
 _SAME_SCALE = 1e-6
@@ -27,10 +27,6 @@ _SAME_SCALE = 1e-6
 def _arm_average_scratch(node: Node, core: Core) -> tuple[int, ...]:
     source = node.input(0)
     return arm.asked(arm.average_pool(core, node.dim(source, 3))) if source.type in QUANTISED else ()
-
-
-def _l2_persistent(node: Node, core: Core) -> tuple[int, ...]:
-    return (4 * (1 + len(node.output().shape)),)  # CreateWritableTensorDimsWithCopy
 
 
 def _in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
@@ -109,7 +105,7 @@ _MAX = OperatorSpec(
 OPERATORS: Mapping[str, Specs] = {
     "AVERAGE_POOL_2D": (_AVERAGE, replace(_AVERAGE, checks=(_check_alike,), revisions=SINCE_4_4)),
     "L2_POOL_2D": (
-        OperatorSpec(Kernel(nothing, _l2_persistent, _in_place, _last_reads), types=types("i0 o0", "float32 =")),
+        OperatorSpec(Kernel(nothing, output_dims, _in_place, _last_reads), types=types("i0 o0", "float32 =")),
     ),
     "MAX_POOL_2D": (_MAX, replace(_MAX, checks=(_check_alike,), revisions=SINCE_4_4)),
 }

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from tflm_zephyr.kernels import cmsis_nn_sizes as arm
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.kernels.quantisation import QUANTISED, dense_channels, named
+from tflm_zephyr.kernels.quantisation import QUANTISED, dense_channels
 from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, fixed, types
 from tflm_zephyr.model import TensorType
 
@@ -105,7 +105,7 @@ def _check_lstm(node: Node) -> None:
         for place in places:
             tensor = node.optional_input(place)
             if tensor is not None:
-                raise node.fail(f"has a {name} tensor, {named(tensor)}, which TFLM refuses", _PLAIN_LSTM)
+                raise node.fail(f"has a {name} tensor, {tensor.label}, which TFLM refuses", _PLAIN_LSTM)
     for place in (*range(1, 9), *range(12, 16)):
         if node.optional_input(place) is None:
             raise node.fail(f"lacks its input {place}, which TFLM requires", _PLAIN_LSTM)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.node import Node
-from tflm_zephyr.kernels.quantisation import QUANTISED, check_same, named
+from tflm_zephyr.kernels.quantisation import QUANTISED, check_same
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
 from tflm_zephyr.kernels.spec import Kernel, OperatorSpec, Sizes, Specs, fixed, types
 from tflm_zephyr.model import TensorType
@@ -56,7 +56,7 @@ def _check_axes(node: Node) -> None:
     axes = {value % rank for value in values}
     if len(axes) > 2 or rank > 5:
         raise node.fail(
-            f"reduces {len(axes)} of the {rank} dimensions of {named(source)}, and TFLM's kernel has room for 2 of 5",
+            f"reduces {len(axes)} of the {rank} dimensions of {source.label}, and TFLM's kernel has room for 2 of 5",
             "Reshape first so that the dimensions to be reduced are one, or reduce in steps",
         )
 
@@ -67,7 +67,8 @@ def _extreme(struct_bytes: int) -> OperatorSpec:
 
 
 def _mean(scratch: Sizes, struct_bytes: int) -> OperatorSpec:
-    return OperatorSpec(Kernel(scratch, fixed(struct_bytes)), types=types("i0 i1 o0", "float32|int8|int16 int32 ="))
+    rule = types("i0 i1 o0", "float32|int8|int16 int32 =")
+    return OperatorSpec(Kernel(scratch, fixed(struct_bytes)), types=rule, looks_twice=True)
 
 
 _ARGUMENT = OperatorSpec(types=types("i0 i1 o0", "float32|int8 int32 int32"))
@@ -84,7 +85,10 @@ OPERATORS: Mapping[str, Specs] = {
     "REDUCE_ALL": (
         OperatorSpec(Kernel(_axes, fixed(44)), types=types("i0 i1 o0", "bool int32 ="), revisions=SINCE_4_4),
     ),
-    "REDUCE_MAX": (replace(_extreme(40), revisions=BEFORE_4_4), replace(_extreme(44), revisions=SINCE_4_4)),
+    "REDUCE_MAX": (
+        replace(_extreme(40), revisions=BEFORE_4_4, looks_twice=True),
+        replace(_extreme(44), revisions=SINCE_4_4, looks_twice=True),
+    ),
     "REDUCE_MIN": (replace(_extreme(44), revisions=SINCE_4_4),),
     "SUM": _MEAN,
 }

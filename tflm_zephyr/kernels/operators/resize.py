@@ -21,7 +21,6 @@ from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.revisions import BEFORE_4_4
 from tflm_zephyr.kernels.spec import Kernel, OperatorSpec, Specs, nothing, types
-from tflm_zephyr.tflm import PINNED_REVISION
 
 _MOST_PIXELS = 1 << 16  # along one axis of an image
 
@@ -68,8 +67,8 @@ def _nearest_last_reads(node: Node, core: Core, place: int, output: int) -> Iter
     if place != 0 or taken.shape[0] != batches or taken.shape[3] != depth:
         return None
     pixel = depth * given.type.size_bytes
-    shifted = core.revision != PINNED_REVISION
-    corners, half = bool(node.option("align_corners")), shifted and bool(node.option("half_pixel_centers"))
+    corners = bool(node.option("align_corners"))
+    half = core.revision not in BEFORE_4_4 and bool(node.option("half_pixel_centers"))
     rows, columns = _last_copies(height, out_height, corners, half), _last_copies(width, out_width, corners, half)
 
     def runs() -> Iterator[Run]:

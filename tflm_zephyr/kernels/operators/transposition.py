@@ -22,15 +22,10 @@ from tflm_zephyr.kernels.in_place.runs import COPY, Run
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.quantisation import check_constant
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
-from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, fixed, nothing, types
+from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, fixed, nothing, output_dims, types
 from tflm_zephyr.model import TensorType
 
 _MOST_DIMENSIONS = 6
-
-
-def _output_dims(node: Node, core: Core) -> tuple[int, ...]:
-    """A TfLiteIntArray (CreateWritableTensorDimsWithCopy)."""
-    return (4 * (1 + len(node.output().shape)),)
 
 
 # In-place distances
@@ -141,7 +136,7 @@ _TRANSPOSE = OperatorSpec(
     Kernel(nothing, nothing, _in_place, _last_reads), types=types("i0 o0 i1", "float32|int8 = int32")
 )
 _SPACE_AND_BATCH = types("i0 o0 i1 i2", "float32|int8 = int32 int32")
-_SPACE_AND_DEPTH = OperatorSpec(Kernel(persistent=_output_dims), types=types("o0 i0", "float32|int8 ="))
+_SPACE_AND_DEPTH = OperatorSpec(Kernel(persistent=output_dims), types=types("o0 i0", "float32|int8 ="))
 
 OPERATORS: Mapping[str, Specs] = {
     "BATCH_TO_SPACE_ND": (OperatorSpec(types=_SPACE_AND_BATCH),),

@@ -207,7 +207,7 @@ def test_other_lines_are_no_crashes(line: str) -> None:
     assert not is_crash(line)
 
 
-def test_an_error_before_the_first_run_is_told() -> None:
+def test_an_error_before_the_first_run_is_reported() -> None:
     with pytest.raises(DeviceError, match=r"TFLM aborted.*code 8, at abort"):
         read(["boot", "TFLM:error code=8 at=abort"])
     with pytest.raises(DeviceError, match=r"fatal error: kernel oops \(code 3, at fault\)"):

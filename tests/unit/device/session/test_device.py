@@ -85,7 +85,7 @@ def test_echoes_are_the_same(session: DeviceSession, payload: bytes) -> None:
     assert session.echo([payload] * 20) == [payload] * 20
 
 
-def test_wrong_inputs_are_told_before_anything_is_sent(session: DeviceSession) -> None:
+def test_wrong_inputs_are_reported_before_anything_is_sent(session: DeviceSession) -> None:
     with pytest.raises(DeviceError, match="toy: the model has 1 inputs, 2 were given"):
         session.invoke([IMAGE, IMAGE])
     with pytest.raises(DeviceError, match=r"toy: input 0 \(image\) takes 9216 bytes, 3 were given"):
@@ -95,7 +95,7 @@ def test_wrong_inputs_are_told_before_anything_is_sent(session: DeviceSession) -
     assert session.invoke([IMAGE]).outputs[0] == expected(IMAGE)
 
 
-def test_what_the_model_says_is_told_and_the_session_goes_on(session: DeviceSession) -> None:
+def test_a_models_error_is_reported_and_the_session_goes_on(session: DeviceSession) -> None:
     with pytest.raises(DeviceError, match=r"toy: a kernel failed \(code 5 at invoke\)"):
         session.invoke([b"\xbd" * BYTES])
     assert session.invoke([IMAGE]).outputs[0] == expected(IMAGE)
@@ -207,7 +207,7 @@ def test_malformed_requests_are_refused_with_their_reason(program: Path) -> None
         assert (answer.status, answer.payload) == (Status.RANGE, b"\x4d\0\0")
 
 
-def test_whose_session_it_is_instead_is_told(program: Path) -> None:
+def test_the_session_that_took_over_is_reported(program: Path) -> None:
     with Raw(program) as device:
         assert device.send(Kind.ECHO, 1)[0].payload[:2] == b"\0\0"  # nobody's: it was reset
         device.send(Kind.HELLO, 0, b"\1\1", session=8)

@@ -22,7 +22,7 @@ def slowed(program: Path, *words: str) -> HarmedLink:
 
 
 @pytest.mark.parametrize("slow", ["frames", "echo"])
-def test_a_missed_goal_is_told_and_is_exit_code_1(
+def test_a_missed_goal_is_reported_and_is_exit_code_1(
     program: Path, slow: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(link, "_LEAST_S", 0.01)

@@ -256,7 +256,7 @@ def test_half_an_input_is_refused_and_old_results_dropped(runner: Runner) -> Non
         (("kws01", "int8", "8", "int32", "2"), 8, "e-[No results]"),
     ],
 )
-def test_a_model_that_it_is_not_made_for_is_told(
+def test_a_model_that_it_is_not_made_for_is_reported(
     started: Started, words: tuple[str, ...], bytes_: int, said: str
 ) -> None:
     runner = started(*words)

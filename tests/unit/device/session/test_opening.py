@@ -93,7 +93,7 @@ def test_just_one_thing_is_opened(tmp_path: Path) -> None:
         open_session(DeviceTarget(elf=tmp_path, recording=tmp_path))
 
 
-def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_opened_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for target, kind, said in (
         (DeviceTarget(app=tmp_path), AppError, "not an app that tflm-zephyr generated"),
         (DeviceTarget(elf=tmp_path / "x.elf"), BoardError, "no board is named"),
@@ -112,7 +112,7 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.Monke
         open_session(DeviceTarget(port="auto"))
 
 
-def test_an_app_without_the_link_is_told(tmp_path: Path) -> None:
+def test_an_app_without_the_link_is_reported(tmp_path: Path) -> None:
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense())
     for host_link, said in ((False, "this app has no host link"), (True, "no such ELF file")):

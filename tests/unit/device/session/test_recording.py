@@ -84,14 +84,14 @@ def test_other_inputs_and_a_short_recording_differ(program: Path, tmp_path: Path
         (HEAD, "the recording"),
     ],
 )
-def test_what_is_no_recording_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_recording_is_reported(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text)
     with pytest.raises(DeviceError, match=said):
         open_session(DeviceTarget(recording=path))
 
 
-def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_recording_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match=r"none.jsonl: No such file or directory"):
         open_session(DeviceTarget(recording=tmp_path / "none.jsonl"))
 
@@ -108,7 +108,7 @@ def test_a_recording_replaces_a_file_only_with_force(program: Path, tmp_path: Pa
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
-def test_a_disk_that_is_full_is_told(program: Path) -> None:
+def test_a_disk_that_is_full_is_reported(program: Path) -> None:
     session = DeviceSession(RecordingLink(ToyLink(program), Path("/dev/full")), model="toy")
     with pytest.raises(DeviceError, match=r"^/dev/full: cannot write \(No space left on device\)"), session:
         session.open()

@@ -18,9 +18,9 @@ from tests.helpers import reference_traces as loops
 from tests.helpers.overlap_cases import cases, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
 from tests.host.operator_models import CASES, Case, Spec
-from tflm_zephyr.kernels.in_place.allowed import overlaps, rules_of
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
 from tflm_zephyr.kernels.in_place.runs import Run
+from tflm_zephyr.kernels.in_place.tensors import in_place_tensors
 from tflm_zephyr.kernels.libraries import NAMES, kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.registry import kernels_of
@@ -50,7 +50,7 @@ def why(library: KernelLibrary, model: Model, source: int, result: int, distance
 def both_statements_agree(library: KernelLibrary, case: Case) -> int:
     """Whatever the planner may use, the checker lets pass; how many pairs there were."""
     model = parse_model(case.build())
-    pairs = overlaps(library, model, model.main, model.main.operators[0])
+    pairs = in_place_tensors(library, model, model.main, model.main.operators[0])
     for pair in pairs:
         size = model.main.tensors[pair.output].size_bytes
         distances = [0] if pair.in_place else []
@@ -298,7 +298,7 @@ def test_cmsis_nn_pad_and_transpose(core: str) -> None:
     for _ in range(60):
         case, shape, widths = padded(rng)
         trace = arm.pad_s8(shape, widths)
-        (pad,) = rules_of(library)["PAD"](node_of(case))
+        (pad,) = library.in_place(node_of(case))
         exact += slack_of(trace, pad.distance_bytes or 0) == 0
         both_statements_agree(library, case)
         caught += never_too_much(library, case, trace, 2)[0]
@@ -306,7 +306,7 @@ def test_cmsis_nn_pad_and_transpose(core: str) -> None:
         order = rng.sample(range(len(shape)), len(shape))
         spec, turned = Spec(tuple(shape), "int8"), Spec(tuple(shape[i] for i in order), "int8")
         case = Case("TRANSPOSE", (spec, ints(*order)), (turned,))
-        found = rules_of(library)["TRANSPOSE"](node_of(case))
+        found = library.in_place(node_of(case))
         assert bool(found) != bool(miscomputed_on(core, order))
         if found:
             trace = arm.transpose_s8(shape, order, core)
@@ -327,16 +327,16 @@ def test_ranks_that_cmsis_nn_gets_wrong() -> None:
     line, swap = Spec((5,), "int8"), ints(0)
     for library in CORES_4_4.values():
         case = Case("PAD", (line, Spec((1, 2), "int32", [1, 1])), (Spec((7,), "int8"),))
-        assert rules_of(library)["PAD"](node_of(case)) == ()
+        assert library.in_place(node_of(case)) == ()
         assert why(library, parse_model(case.build()), 0, 2, 6) is not None
         model = parse_model(case.build())
         assert "reads four dimensions of a tensor that has 1" in miscomputed(model, ZEPHYR_4_4_REVISION)
         assert miscomputed(model) == ""
-        (one,) = rules_of(library)["TRANSPOSE"](node_of(Case("TRANSPOSE", (line, swap), (line,))))
+        (one,) = library.in_place(node_of(Case("TRANSPOSE", (line, swap), (line,))))
         assert (one.distance_bytes, one.in_place) == (None, True)
         wide = Spec((1, 2, 1, 2, 3), "int8")
         turned = Case("TRANSPOSE", (wide, ints(0, 1, 2, 4, 3)), (Spec((1, 2, 1, 3, 2), "int8"),))
-        assert rules_of(library)["TRANSPOSE"](node_of(turned)) == ()
+        assert library.in_place(node_of(turned)) == ()
         assert "5 dimensions unwritten" in miscomputed(parse_model(turned.build()), ZEPHYR_4_4_REVISION)
 
 
@@ -350,7 +350,7 @@ def test_nearest_neighbour_ignored_half_pixels() -> None:
             library = kernel_library("reference", revision=revision)
             columns = [int((i + shifted / 2) * 2) for i in range(3)]
             trace = loops.copy_pixels(1, (1, 6), [[0], columns], 1)
-            (found,) = rules_of(library)[case.key](node_of(case))
+            (found,) = library.in_place(node_of(case))
             assert slack_of(trace, found.distance_bytes or 0) in (0, None)
             both_statements_agree(library, case)
             never_too_much(library, case, trace, 2)
@@ -360,7 +360,7 @@ def test_stock_models(shared_model: Path) -> None:
     model = load_model(shared_model)
     for library in (REFERENCE, *CORES.values()):
         for operator in model.main.operators:
-            for pair in overlaps(library, model, model.main, operator):
+            for pair in in_place_tensors(library, model, model.main, operator):
                 distances = [0] if pair.in_place else []
                 distances += [] if pair.distance_bytes is None else [pair.distance_bytes]
                 for distance in distances:
@@ -371,7 +371,7 @@ def test_a_little_too_tight_is_caught(shared: Path) -> None:
     model = load_model(shared / "models" / "person_detect.tflite")
     refused = 0
     for operator in model.main.operators:
-        for pair in overlaps(REFERENCE, model, model.main, operator):
+        for pair in in_place_tensors(REFERENCE, model, model.main, operator):
             if pair.distance_bytes is not None:
                 what = why_unsafe(
                     REFERENCE, model, model.main, operator, pair.input, pair.output, pair.distance_bytes - 1

@@ -12,12 +12,11 @@ from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.overlap_cases import cases, random_shapes, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
-from tflm_zephyr.kernels.in_place.allowed import rules_of
 from tflm_zephyr.kernels.in_place.geometry import Axis
 from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
 from tflm_zephyr.kernels.libraries import kernel_library
 
-REFERENCE = rules_of(kernel_library("reference"))
+REFERENCE = kernel_library("reference")
 CORES = {
     arm.PLAIN: kernel_library("cmsis_nn"),
     arm.DSP: kernel_library("cmsis_nn", dsp=True),
@@ -68,7 +67,7 @@ def test_reference(key: str, kernel: Callable[[Shapes, Trace], None]) -> None:
     exact = 0
     for shapes, case in cases(key, 1, 150):
         trace = shapes.trace(kernel)
-        slack = slack_of(trace, distance_of(REFERENCE[key](node_of(case)), trace))
+        slack = slack_of(trace, distance_of(REFERENCE.in_place(node_of(case)), trace))
         assert not slack or shapes.out_depth == shapes.groups
         exact += slack == 0
     assert exact > 80
@@ -90,7 +89,7 @@ def test_windows_that_meet_no_data_and_far_padding() -> None:
 
 @pytest.mark.parametrize("core", list(CORES))
 def test_cmsis_nn_convolution(core: str) -> None:
-    rule, answers = rules_of(CORES[core])["CONV_2D"], []
+    rule, answers = CORES[core].in_place, []
     for shapes, case in cases("CONV_2D", 2, 120, ("int8",)):
         overlaps = rule(node_of(case))
         one_row = shapes.size[0] == shapes.window[0] == shapes.dilation[1] == 1
@@ -105,7 +104,7 @@ def test_cmsis_nn_convolution(core: str) -> None:
 
 @pytest.mark.parametrize("core", list(CORES))
 def test_cmsis_nn_convolution_one_by_one(core: str) -> None:
-    rule, answers = rules_of(CORES[core])["CONV_2D"], []
+    rule, answers = CORES[core].in_place, []
     for shapes, case in cases("CONV_2D", 3, 120, ("int8",), one_by_one=True):
         overlaps = rule(node_of(case))
         if shapes.stride != (1, 1):
@@ -124,7 +123,7 @@ def test_cmsis_nn_convolution_one_by_one(core: str) -> None:
 
 @pytest.mark.parametrize("core", list(CORES))
 def test_cmsis_nn_depthwise(core: str) -> None:
-    rule, answers = rules_of(CORES[core])["DEPTHWISE_CONV_2D"], []
+    rule, answers = CORES[core].in_place, []
     for shapes, case in cases("DEPTHWISE_CONV_2D", 4, 120, ("int8",), depths=7):
         overlaps = rule(node_of(case))
         if core == arm.MVE and shapes.depth == 1:
@@ -142,7 +141,7 @@ def test_cmsis_nn_depthwise_with_many_channels() -> None:
         shapes = Shapes(1, (3, 3), depth, (3, 3), depth, (3, 3), (1, 1), (1, 1), (1, 1))
         node = node_of(window_case("DEPTHWISE_CONV_2D", shapes, True, "int8"))
         least = shapes.trace(lambda s, t: arm.depthwise(s, t, arm.MVE)).distance()
-        assert len(rules_of(CORES[arm.MVE])["DEPTHWISE_CONV_2D"](node)) == (depth <= 124)
+        assert len(CORES[arm.MVE].in_place(node)) == (depth <= 124)
         assert least is not None
         assert (least > shapes.out_bytes // 2) == (depth > 124)
 
@@ -150,7 +149,7 @@ def test_cmsis_nn_depthwise_with_many_channels() -> None:
 @pytest.mark.parametrize("core", list(CORES))
 @pytest.mark.parametrize(("key", "kernel"), [("AVERAGE_POOL_2D", arm.average_pool), ("MAX_POOL_2D", arm.max_pool)])
 def test_cmsis_nn_pooling(core: str, key: str, kernel: Callable[[Shapes, Trace, str], None]) -> None:
-    rule, answers = rules_of(CORES[core])[key], []
+    rule, answers = CORES[core].in_place, []
     for shapes, case in cases(key, 6, 80, ("int8", "int16"), depths=18):
         trace = shapes.trace(lambda s, t: kernel(s, t, core))
         answers.append(within(trace, rule(node_of(case)), 0))
@@ -163,7 +162,7 @@ def test_float_has_the_reference_kernel_everywhere() -> None:
         shapes, same = random_shapes(rng, "float32", key)
         node = node_of(window_case(key, shapes, same, "float32"))
         for library in CORES.values():
-            assert rules_of(library)[key](node) == REFERENCE[key](node)
+            assert library.in_place(node) == REFERENCE.in_place(node)
 
 
 def test_sixteen_bits_and_int4_weights() -> None:
@@ -173,6 +172,6 @@ def test_sixteen_bits_and_int4_weights() -> None:
         for kind, weights in (("int16", "int8"), ("int8", "int4")):
             shapes, same = random_shapes(rng, kind, key)
             node = node_of(window_case(key, shapes, same, kind, weights))
-            assert len(REFERENCE[key](node)) == 1
+            assert len(REFERENCE.in_place(node)) == 1
             for library in CORES.values():
-                assert rules_of(library)[key](node) == ()
+                assert library.in_place(node) == ()

@@ -34,7 +34,7 @@ def test_windows_follow_each_other_or_overlap() -> None:
     assert samples[1].notes == ()
 
 
-def test_the_rate_is_told_or_asked_for() -> None:
+def test_the_rate_is_reported_or_asked_for() -> None:
     data = wav(range(4))
     assert audio_samples(data, "a.wav", INT16, InputOptions())[0].notes == ("16000 Hz taken as the model's rate",)
     assert audio_samples(data, "a.wav", INT16, InputOptions(rate_hz=16000))[0].notes == ()

@@ -64,7 +64,7 @@ def test_several_inputs(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("shape", [(1, 2, 3), (4, 2, 3)])
-def test_an_array_that_no_input_takes_is_told(
+def test_an_array_that_no_input_takes_is_reported(
     tmp_path: Path, shape: tuple[int, ...], names: tuple[str, ...], said: str
 ) -> None:
     np.savez(tmp_path / "d.npz", **{name: np.zeros(shape, np.int8) for name in names})

@@ -55,7 +55,7 @@ def test_unsigned_tensors_take_pixels_as_they_are() -> None:
         assert values(grey(PIXELS), form(kind="uint8", scale=scale, zero=0)) == [0, 1, 127, 128, 254, 255]
 
 
-def test_a_range_that_is_told() -> None:
+def test_a_range_that_is_given() -> None:
     floats = form(kind="float32", scale=None)
     assert values(grey(PIXELS), floats, InputOptions(pixels=(0, 255))) == [0, 1, 127, 128, 254, 255]
     assert values(grey(PIXELS), floats, InputOptions(pixels=(-1, 1)))[-1] == 1.0
@@ -89,7 +89,7 @@ def test_colours_and_layouts() -> None:
     assert sample.notes == ("RGB taken as greyscale",)
 
 
-def test_what_resizing_did_is_told() -> None:
+def test_what_resizing_did_is_reported() -> None:
     sample = image_sample(grey([[10] * 8] * 4), "a.png", form(), InputOptions(resampling="box"))
     assert sample.notes == ("8x4 resized to 3x2 (box)",)
     assert list(sample.inputs[0]) == [(10 - 128) % 256] * 6

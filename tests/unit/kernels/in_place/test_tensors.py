@@ -19,13 +19,13 @@ from tests.helpers.overlap_trace import Trace, node_of, slack_of
 from tests.host.networks import network
 from tests.host.operator_models import CASES, Case, Spec
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels.in_place.allowed import TensorOverlap, kind_of, overlaps, rules_of
 from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
-from tflm_zephyr.kernels.libraries import REGISTRY, kernel_library
+from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors, kind_of
+from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.tflm.pins import ZEPHYR_4_4_REVISION
 
-RULES = rules_of(kernel_library("reference"))
+REFERENCE = kernel_library("reference")
 ELEMENTS = {"int8": 1, "int16": 2, "float32": 4, "int32": 4}
 
 
@@ -34,7 +34,7 @@ def ints(*values: int) -> Spec:
 
 
 def places(case: Case) -> dict[tuple[int, int], int | None]:
-    return {(o.input, o.output): o.distance_bytes for o in RULES[case.key](node_of(case))}
+    return {(o.input, o.output): o.distance_bytes for o in REFERENCE.in_place(node_of(case))}
 
 
 def exact(trace: Trace, distance: int | None) -> bool:
@@ -96,11 +96,11 @@ def test_cmsis_nn_reads_blocks_before_it_writes_them(width: int) -> None:
     cores: list[dict[str, Any]] = [{}, {"dsp": True}, {"mve": True}]
     for core in cores:
         for key in ("ADD", "MUL", "MAXIMUM", "MINIMUM"):
-            found = rules_of(kernel_library("cmsis_nn", **core))[key](node_of(replace(case, key=key)))
+            found = kernel_library("cmsis_nn", **core).in_place(node_of(replace(case, key=key)))
             assert found == (InPlaceDistance(0, 0, 0), InPlaceDistance(1, 0, 0))
             narrow = replace(case, key=key, inputs=(case.inputs[0], Spec((1, 25), "int8")))
             # With broadcast MAXIMUM and MINIMUM stay with CMSIS-NN, ADD and MUL go to the reference kernel.
-            assert len(rules_of(kernel_library("cmsis_nn", **core))[key](node_of(narrow))) == (key in ("ADD", "MUL"))
+            assert len(kernel_library("cmsis_nn", **core).in_place(node_of(narrow))) == (key in ("ADD", "MUL"))
 
 
 def test_fully_connected() -> None:
@@ -115,8 +115,8 @@ def test_fully_connected() -> None:
             )
             trace = loops.fully_connected(batches, depth, out_depth, ELEMENTS[kind])
             assert exact(trace, places(case)[0, 0]) or out_depth == 1
-            assert rules_of(kernel_library("cmsis_nn"))["FULLY_CONNECTED"](node_of(case)) == (
-                RULES["FULLY_CONNECTED"](node_of(case)) if kind == "float32" else ()
+            assert kernel_library("cmsis_nn").in_place(node_of(case)) == (
+                REFERENCE.in_place(node_of(case)) if kind == "float32" else ()
             )
 
 
@@ -201,7 +201,7 @@ def test_resize_nearest_neighbor() -> None:
             {"align_corners": corners, "half_pixel_centers": half},
         )
         trace = loops.copy_pixels(batch, (sizes[0][0], sizes[1][0]), sources, depth)
-        (found,) = rules_of(kernel_library("reference", revision=ZEPHYR_4_4_REVISION))[case.key](node_of(case))
+        (found,) = kernel_library("reference", revision=ZEPHYR_4_4_REVISION).in_place(node_of(case))
         assert exact(trace, found.distance_bytes)
 
 
@@ -212,9 +212,9 @@ def product(values: Sequence[int]) -> int:
     return result
 
 
-def answers(case: Case, name: str = "reference", **core: Any) -> tuple[TensorOverlap, ...]:
+def answers(case: Case, name: str = "reference", **core: Any) -> tuple[InPlaceTensors, ...]:
     model = parse_model(case.build())
-    return overlaps(kernel_library(name, **core), model, model.main, model.main.operators[0])
+    return in_place_tensors(kernel_library(name, **core), model, model.main, model.main.operators[0])
 
 
 X = Spec((1, 64), "int8")
@@ -222,12 +222,12 @@ X = Spec((1, 64), "int8")
 
 def test_in_place_and_at_a_distance() -> None:
     (copy,) = answers(Case("RESHAPE", (X, ints(8, 8)), (Spec((8, 8), "int8"),), {"new_shape": [8, 8]}))
-    assert copy == TensorOverlap(0, 2, None, True)
+    assert copy == InPlaceTensors(0, 2, None, True)
     assert copy.allows(16, 16)
     assert not copy.allows(32, 16)
     assert not copy.allows(16, 32)
     (relu,) = answers(Case("RELU", (X,), (X,)))
-    assert relu == TensorOverlap(0, 1, 0, True)
+    assert relu == InPlaceTensors(0, 1, 0, True)
     assert relu.allows(16, 16)
     assert relu.allows(32, 16)
     assert not relu.allows(16, 32)
@@ -245,7 +245,7 @@ def test_in_place_and_at_a_distance() -> None:
 def test_whole_output_waits_for_the_input() -> None:
     inputs = (ints(1, 4, 4, 3), Spec((3, 2, 2, 2), "int8", [1]), Spec((1, 4, 4, 2), "int8"))
     case = Case("TRANSPOSE_CONV", inputs, (Spec((1, 4, 4, 3), "int8"),), {"stride_h": 1, "stride_w": 1})
-    assert answers(case) == (TensorOverlap(2, 3, -32, True),)
+    assert answers(case) == (InPlaceTensors(2, 3, -32, True),)
     assert answers(case, "cmsis_nn") == answers(case)
     assert answers(case, "cmsis_nn", transpose_conv=True) == ()
     real = [replace(spec, type="float32") if spec.type == "int8" else spec for spec in inputs]
@@ -274,7 +274,7 @@ def test_constants_variables_and_useless_distances_are_left_out() -> None:
 
 
 def test_a_tensor_that_is_read_twice() -> None:
-    def build(key: str, options: Mapping[str, Any]) -> tuple[TensorOverlap, ...]:
+    def build(key: str, options: Mapping[str, Any]) -> tuple[InPlaceTensors, ...]:
         model = ModelBuilder()
         main = model.subgraph()
         x, y = main.tensor((2, 8), "int8", "x", scale=0.5), main.tensor((2, 16), "int8", "y", scale=0.5)
@@ -282,10 +282,10 @@ def test_a_tensor_that_is_read_twice() -> None:
         main.op(key, [x, x], [y if key == "CONCATENATION" else z], options=options)
         main.inputs, main.outputs = [x], [y]
         parsed = parse_model(model.finish())
-        return overlaps(kernel_library("reference"), parsed, parsed.main, parsed.main.operators[0])
+        return in_place_tensors(kernel_library("reference"), parsed, parsed.main, parsed.main.operators[0])
 
-    assert build("ADD", {}) == (TensorOverlap(0, 2, 0, True),)
-    assert build("CONCATENATION", {"axis": 1}) == (TensorOverlap(0, 1, 24, False),)
+    assert build("ADD", {}) == (InPlaceTensors(0, 2, 0, True),)
+    assert build("CONCATENATION", {"axis": 1}) == (InPlaceTensors(0, 1, 24, False),)
     # As the elements to take and as the places to take them from: one of the two is not known.
     assert build("GATHER", {}) == ()
 
@@ -294,9 +294,8 @@ def test_unknown_kernels() -> None:
     case = Case("RELU", (X,), (X,))
     model = parse_model(case.build())
     library = kernel_library("reference").without(["RELU"])
-    assert overlaps(library, model, model.main, model.main.operators[0]) == ()
+    assert in_place_tensors(library, model, model.main, model.main.operators[0]) == ()
     assert answers(Case("CUMSUM", (X, ints(1)), (X,), {})) == ()
-    assert all(set(rules_of(library)) <= set(library.kernels) for library in REGISTRY.values())
 
 
 def test_every_operator_of_the_resolver_has_an_answer() -> None:
@@ -311,7 +310,7 @@ def test_every_operator_of_the_resolver_has_an_answer() -> None:
                 kernel_library("cmsis_nn", mve=True),
             ):
                 for operator in model.main.operators:
-                    asked += len(overlaps(library, model, model.main, operator))
+                    asked += len(in_place_tensors(library, model, model.main, operator))
     assert asked > 100
 
 
@@ -341,7 +340,7 @@ def test_person_detect_on_both_libraries(shared: Path) -> None:
     found = {}
     for name in ("reference", "cmsis_nn"):
         library = kernel_library(name)
-        pairs = [(o.key, bool(overlaps(library, model, model.main, o))) for o in model.main.operators]
+        pairs = [(o.key, bool(in_place_tensors(library, model, model.main, o))) for o in model.main.operators]
         found[name] = [known for key, known in pairs if key == "CONV_2D"]
         assert all(known for key, known in pairs if key == "DEPTHWISE_CONV_2D")
     assert all(found["reference"])
@@ -359,7 +358,7 @@ def test_kinds_of_kernels_are_all_that_the_rules_depend_on() -> None:
         model = parse_model(network(seed))
         for subgraph in model.subgraphs:
             for operator in subgraph.operators:
-                found = overlaps(plain, model, subgraph, operator)
-                assert found == overlaps(dsp, model, subgraph, operator)
-                differ += found != overlaps(helium, model, subgraph, operator)
+                found = in_place_tensors(plain, model, subgraph, operator)
+                assert found == in_place_tensors(dsp, model, subgraph, operator)
+                differ += found != in_place_tensors(helium, model, subgraph, operator)
     assert differ > 0
