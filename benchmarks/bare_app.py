@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,8 +81,9 @@ class BareApp:
 
 
 def generate(app: Path, board: str, library: str, models: Sequence[Path] = (MODEL,)) -> None:
-    """Write the app of `models` for `board` with the kernels of `library`."""
-    argv = [sys.executable, "-m", "tflm_zephyr", "generate", *map(str, models), "-o", str(app), "--force"]
+    """Write the app of `models` for `board` with the kernels of `library`, in place of any app in its folder."""
+    shutil.rmtree(app, ignore_errors=True)
+    argv = [sys.executable, "-m", "tflm_zephyr", "generate", *map(str, models), "-o", str(app)]
     run([*argv, "--board", board, "--kernels", library], ROOT)
 
 

@@ -498,9 +498,7 @@ def test_results_of_something_else_are_refused(tool: Tool, app: Path, qemu: Path
 
 def test_a_device_that_says_nothing(tool: Tool, app: Path, qemu: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_QEMU_EXIT", "hang")
-    started = time.monotonic()
-    tool("run", app, "--timeout", 0.3).one_line()
-    assert time.monotonic() - started < 5
+    assert "0.3 s" in tool("run", app, "--timeout", 0.3).one_line()
 
 
 def test_no_qemu(tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
