@@ -113,7 +113,7 @@ def test_an_app_takes_it(tool: Tool, model_file: Path, plan_of: Any, tmp_path: P
     mine = plan_of({"offsets": [128, 0, 64, 0]})
     made = tool("generate", model_file, "-o", "app", "--plan-file", mine, "-b", "mps2/an385")
     assert made.code == 0 and "head 192, planned offline" in made.out, made
-    data = (tmp_path / "app" / "src" / "models" / "net.tflite").read_bytes()
+    data = (tmp_path / "app" / "tflm" / "src" / "models" / "net.tflite").read_bytes()
     assert parse_model(data).offline_plan == (128, 0, 64, 0)
     assert tool("generate", "-o", "app", "--check").code == 0
     said = tool("generate", model_file, "-o", "two", "--plan-file", mine, "--plan", "online", "-b", "mps2/an385")
