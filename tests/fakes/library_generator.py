@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for `python -m tflm_zephyr library`: a model is a text of TFLM's sources and a line of weights."""
+"""Stands in for `python cmake/generator.py library`: a model is a text of TFLM's sources and a line of weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main(argv: list[str]) -> int:
     """Write the library as `library` does: a file only when its content differs."""
     with Path(os.environ["GENERATOR_LOG"]).open("a") as log:
         log.write(" ".join(argv) + "\n")
-    model, out = Path(argv[3]), Path(argv[argv.index("-o") + 1])
+    model, out = Path(argv[2]), Path(argv[argv.index("-o") + 1])
     name = argv[argv.index("--name") + 1]
     kernels = argv[argv.index("--kernels") + 1]
     lines = model.read_text().splitlines()

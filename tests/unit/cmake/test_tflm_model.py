@@ -194,6 +194,7 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
         ([CALL.replace("app", "ap")], "", "there is no target ap"),
         (["tflm_model(app NAME net)"], "", "NAME or MODEL is missing"),
         ([CALL.replace(")", " ARENAS 5)")], "", "tflm_model(app): ARENAS;5 : not an argument"),
+        ([CALL], "set(CONFIG_64BIT y)", "not known for 64 bits. Give ARENA; net_arena() says what is used"),
         (
             [CALL, "tflm_model(app NAME two MODEL net.model KERNELS cmsis_nn)"],
             "",
@@ -203,6 +204,14 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
 )
 def test_what_cannot_be_is_said(project: Project, calls: list[str], settings: str, error: str) -> None:
     assert error in project.configure(*calls, settings=settings)
+
+
+def test_pythons_own_path_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toolchains find Python's packages by PYTHONPATH."""
+    monkeypatch.setenv("PYTHONPATH", "/of/the/toolchain")
+    project.configure(CALL)
+    (project.folder / "python").write_text('#!/bin/sh\necho "error: $PYTHONPATH" >&2\nexit 1\n')
+    assert "error: /of/the/toolchain" in project.run("cmake", "b")
 
 
 def test_a_python_without_the_packages_is_said(project: Project) -> None:
