@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`west tflm`: the commands of `tflm-zephyr` inside a workspace whose manifest is this repository's west.yml."""
+"""`west tflm`: the commands of `tflm-zephyr` inside a workspace whose manifest is, or names, this repository."""
 
 from __future__ import annotations
 

@@ -64,3 +64,6 @@ def test_a_manifest_that_includes_the_repository(workspace: Path) -> None:
     done = _west(workspace, "tflm", "--help")
     assert done.returncode == 0, done.stderr
     assert "usage: west tflm" in done.stdout and "library" in done.stdout
+    done = _west(workspace, "tflm", "boards")
+    assert done.returncode == 0, done.stderr
+    assert "nrf9160dk/nrf9160/ns" in done.stdout
