@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr import process
+from tflm_zephyr.boards import hal_of
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.tflm import ZephyrVersion
 
@@ -72,13 +73,13 @@ class Workspace:
 
     def knows_board(self, board: str) -> bool:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
-        return bool(self._board_folders(board))
+        return bool(self.board_folders(board))
 
     def board_facts(self, board: str) -> BoardFacts:
         """The target `board` in twister's files, where all files that may describe it agree."""
         target = f"{_REVISION_OF_BOARD.sub('', board)}/"
         found: set[BoardFacts] = set()
-        for path in (path for folder in self._board_folders(board) for path in folder.glob("*.yaml")):
+        for path in (path for folder in self.board_folders(board) for path in folder.glob("*.yaml")):
             entries = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
             name = f"{_REVISION_OF_BOARD.sub('', entries.get('identifier', ''))}/"
             if name.startswith(target) or target.startswith(name):  # either may leave the SoC out
@@ -92,7 +93,8 @@ class Workspace:
             rams.pop() if len(rams) == 1 else None,
         )
 
-    def _board_folders(self, board: str) -> tuple[Path, ...]:
+    def board_folders(self, board: str) -> tuple[Path, ...]:
+        """The folders that describe the board of the target `board`, whatever its SoC."""
         name = re.split(r"[@/]", board)[0]
         return tuple(path.parent for path in self._board_files() if name in _boards_in(path, name))
 
@@ -132,10 +134,11 @@ def needed_modules(board: str, kernels: str, zephyr_version: str, arch: str = ""
     if kernels == "cmsis_nn":
         names.append("cmsis-nn")
     name, *qualifiers = board.split("/")
-    if name.startswith("nrf"):
-        names.append("hal_nordic")
+    names += filter(None, [hal_of(name)])
     if qualifiers[-1:] == ["ns"]:
         names += ["trusted-firmware-m", "mbedtls"]
+        if _numeric(zephyr_version) >= (4, 4):
+            names.append("tf-psa-crypto")
     return tuple(names)
 
 

@@ -120,7 +120,7 @@ def _app_spec(
         zephyr_version=tflm.zephyr.version,
         zephyr_revision=tflm.zephyr.revision,
         cmsis_nn_revision=_cmsis_nn_revision(setup),
-        west_modules=tflm.zephyr.modules if all(board.known for board in boards) else (),
+        west_modules=_west_modules(tflm.zephyr.modules, boards),
         main_stack_bytes=config.main_stack_bytes or needed_stack_bytes(setup, models, boards),
         debug=config.debug,
         host_link=config.host_link,
@@ -131,6 +131,13 @@ def _app_spec(
         overlap_kernels=tuple(sorted(kinds)) if _overlaps(prepared, config) else (),
         backend=backend.name,
     )
+
+
+def _west_modules(common: Sequence[str], boards: Sequence[Board]) -> tuple[str, ...]:
+    """The modules for the app's manifest, sorted; none, for all, where boards/ does not describe a board."""
+    if not common or not all(board.known for board in boards):
+        return ()
+    return tuple(sorted({*common, *filter(None, (board.hal for board in boards))}))
 
 
 def _manifest(spec: AppSpec, setup: BuildSetup, prepared: Sequence[PreparedModel]) -> AppManifest:
