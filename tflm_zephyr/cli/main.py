@@ -116,6 +116,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         _plan,
         _build,
         _footprint,
+        _budget,
         _measure,
         _flash,
         _run,
@@ -231,6 +232,26 @@ def _footprint(commands: _Commands) -> None:
     parser = _command(commands, "footprint", "show a built app's flash and RAM by part")
     _app_and_board(parser)
     parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
+
+
+def _budget(commands: _Commands) -> None:
+    parser = _command(commands, "budget", "compare a built app with the limits in its budget.yaml; exit 1 if over")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="one of the app's boards; may be repeated (default: all that have a limit)",
+    )
+    parser.add_argument("--file", type=Path, metavar="FILE", help="the limits (default: APP/budget.yaml)")
+    parser.add_argument(
+        "-d", "--build-dir", type=Path, metavar="DIR", help="the board's build folder (default: APP/build/<board>)"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, default=60.0, metavar="S", help="time limit of a run in seconds (default: 60)"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what the app prints")
 
 
 def _measure(commands: _Commands) -> None:
