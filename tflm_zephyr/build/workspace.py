@@ -23,6 +23,7 @@ _SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR
 _VERSION_LINE = re.compile(r"^(\w+)\s*=\s*(\S*)\s*$", re.MULTILINE)
 _YAML_LINE = re.compile(r"^(\w+):[ \t]*[\"']?([\w/@.-]+)[\"']?[ \t]*$", re.MULTILINE)
 _REVISION_OF_BOARD = re.compile(r"@[^/]*")
+_SDK_VERSION = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 
@@ -52,9 +53,19 @@ class Workspace:
 
     @cached_property
     def zephyr(self) -> ZephyrVersion:
-        """Zephyr's version; with its commit where no release has that version."""
-        found = ZephyrVersion(self.zephyr_version)
-        return found if found.released else ZephyrVersion(self.zephyr_version, git_revision(self.zephyr_base))
+        """Zephyr's version; with its commit where no release has that version, and the nRF Connect SDK's."""
+        found = ZephyrVersion(self.zephyr_version, ncs=self.ncs_version)
+        return found if found.released else replace(found, commit=git_revision(self.zephyr_base))
+
+    @cached_property
+    def ncs_version(self) -> str:
+        """The version of the nRF Connect SDK in the workspace ("3.4.0"), as its VERSION file has it; "" without it."""
+        sdk = self.modules.get("nrf")
+        try:
+            text = "" if sdk is None else (sdk / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+        return text if _SDK_VERSION.fullmatch(text) else ""
 
     @property
     def cmsis_nn_dir(self) -> Path | None:

@@ -148,7 +148,7 @@ def _generate(commands: _Commands) -> None:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
-    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
+    parser.add_argument("--ci", choices=("github", "gitlab"), help="write the CI workflow for the app")
     _workspace(parser)
 
 

@@ -25,7 +25,7 @@ from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.library import check_labels, library_name, render_library
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
-from tflm_zephyr.codegen.rendering import render, render_workflow
+from tflm_zephyr.codegen.rendering import render, render_workflow, workflow_path
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "render_workflow",
     "target_of",
     "with_arenas",
+    "workflow_path",
     "write_copy",
     "write_recording_app",
 ]

@@ -119,6 +119,7 @@ def _app_spec(
         tflm_include_dirs=lists.tflm_include_dirs,
         zephyr_version=tflm.zephyr.version,
         zephyr_revision=tflm.zephyr.revision,
+        ncs_version=tflm.zephyr.ncs,
         cmsis_nn_revision=_cmsis_nn_revision(setup),
         west_modules=_west_modules(tflm.zephyr.modules, boards),
         main_stack_bytes=config.main_stack_bytes or needed_stack_bytes(setup, models, boards),

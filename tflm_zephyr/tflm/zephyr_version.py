@@ -18,10 +18,14 @@ _MODULES = {"4.1": _MODULES_4_1, "4.4": tuple(sorted((*_MODULES_4_1, "tf-psa-cry
 
 @dataclass(frozen=True)
 class ZephyrVersion:
-    """`version` as Zephyr's VERSION file gives it ("4.1.0"), `commit` the checkout's, "" when not known."""
+    """`version` as Zephyr's VERSION file gives it ("4.1.0"), `commit` the checkout's, "" when not known.
+
+    `ncs`: the version of the nRF Connect SDK ("3.4.0") that it belongs to, "" for Zephyr's own.
+    """
 
     version: str
     commit: str = ""
+    ncs: str = ""
 
     @property
     def released(self) -> bool:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.validation import profile
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
 from tflm_zephyr.validation.arena_sizing import STEP, BuildApp, MeasuredSizes, ModelSize, emulator_for, measure_app
-from tflm_zephyr.validation.budget import ARENA, INSTRUCTIONS, Budget, Spending, load_budget, spendings
-from tflm_zephyr.validation.budget import NAME as BUDGET_NAME
+from tflm_zephyr.validation.budget import ARENA, BUDGET_FILE, INSTRUCTIONS, Budget, Spending, load_budget, spendings
 from tflm_zephyr.validation.divergence import DifferingOperator, DivergenceSearch, OperatorInput
 from tflm_zephyr.validation.invocation import invoke_all
 from tflm_zephyr.validation.labels import SampleOutputs, check_labels, load_labels, ranked_classes, shown_values
@@ -16,7 +15,7 @@ from tflm_zephyr.validation.verification import Failure, Verification, random_sa
 
 __all__ = [
     "ARENA",
-    "BUDGET_NAME",
+    "BUDGET_FILE",
     "INSTRUCTIONS",
     "STEP",
     "Accuracy",

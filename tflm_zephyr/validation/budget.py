@@ -20,7 +20,7 @@ from typing import Annotated
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.plain_values import Limits, Rules, did_you_mean, load_yaml, read_values
 
-NAME = "budget.yaml"
+BUDGET_FILE = "budget.yaml"
 ARENA, FLASH, RAM, INSTRUCTIONS = "arena", "flash", "ram", "instructions"
 
 _Limit = Annotated[int | None, Limits(1, 2**53)]

@@ -180,6 +180,21 @@ def test_a_manifest_whose_import_is_not_fetched(topdir: Path) -> None:
         find_workspace(topdir, environ={})
 
 
+@pytest.mark.parametrize(
+    ("text", "version"), [("3.4.0\n", "3.4.0"), ("3.4.0-rc1", "3.4.0-rc1"), ("", ""), ("NCS 3.4.0", "")]
+)
+def test_version_of_the_nrf_connect_sdk(topdir: Path, text: str, version: str) -> None:
+    assert find_workspace(topdir, environ={}).zephyr.ncs == ""
+    sdk = topdir / "nrf"
+    sdk.mkdir()
+    manifest = topdir / "zephyr" / "west.yml"
+    entry = "    - name: nrf\n      revision: main\n      path: nrf\n"
+    manifest.write_text(manifest.read_text().replace("  projects:\n", f"  projects:\n{entry}"))
+    assert find_workspace(topdir, environ={}).ncs_version == ""
+    (sdk / "VERSION").write_text(text)
+    assert find_workspace(topdir, environ={}).zephyr.ncs == version
+
+
 def test_needed_modules() -> None:
     assert needed_modules("mps2/an385", "reference", "4.0.0") == ("tflite-micro", "cmsis")
     assert needed_modules("mps2/an385", "cmsis_nn", "4.1.0") == (

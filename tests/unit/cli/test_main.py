@@ -148,6 +148,14 @@ def test_ci_workflow_lies_at_the_top_of_the_checkout(tool: Tool, model_file: Pat
     assert workflow.with_name("net.yml.orig").read_text() == "mine" != workflow.read_text()
 
 
+@pytest.mark.usefixtures("fixed_reference")
+def test_gitlabs_workflow_is_to_be_included(tool: Tool, model_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    done = tool("generate", model_file, "-o", tmp_path / "repo" / "apps" / "net", "--ci", "gitlab")
+    assert "in .gitlab-ci.yml: include: [{local: .gitlab/net.yml}]" in done.out
+    assert "$CI_PROJECT_DIR/apps/net" in (tmp_path / "repo" / ".gitlab" / "net.yml").read_text()
+
+
 @pytest.mark.parametrize("change", ["edited", "absent"])
 def test_check_compares_the_workflow_too(tool: Tool, app: Path, change: str) -> None:
     assert tool("generate", "-o", app, "--ci", "github").code == 0

@@ -16,13 +16,13 @@ from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.transport import DeviceTarget, route
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint import Footprint, attribution, find_elf, load_footprint
-from tflm_zephyr.validation import ARENA, BUDGET_NAME, INSTRUCTIONS, Budget, Spending, load_budget, spendings
+from tflm_zephyr.validation import ARENA, BUDGET_FILE, INSTRUCTIONS, Budget, Spending, load_budget, spendings
 
 
 def do_budget(args: argparse.Namespace, say: Say) -> Done:
     """`budget`: flash, RAM and arena of the builds, instructions in QEMU. Exit code 1 when a limit is exceeded."""
     manifest = load_manifest(args.app)
-    path = args.file or args.app / BUDGET_NAME
+    path = args.file or args.app / BUDGET_FILE
     budget = load_budget(path, manifest.boards)
     wanted = tuple(dict.fromkeys(args.board or manifest.boards))
     for name in wanted:

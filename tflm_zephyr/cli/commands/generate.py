@@ -15,7 +15,16 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import AppConfig, AppSpec, app_file, app_folder, identifier, render, render_workflow
+from tflm_zephyr.codegen import (
+    AppConfig,
+    AppSpec,
+    app_file,
+    app_folder,
+    identifier,
+    render,
+    render_workflow,
+    workflow_path,
+)
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
@@ -37,8 +46,8 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     files[app_file.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)
     files = dict(sorted(files.items()))
-    workflow = _workflow_path(made.spec, app) if args.ci else None
-    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
+    workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
+    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
     if args.check:
         app_folder.load_manifest(app)
         change = app_folder.compare_files(app, files)
@@ -89,15 +98,13 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
     return replace(config, name=config.name or identifier(folder.resolve().name)), folder
 
 
-def _workflow_path(spec: AppSpec, app: Path) -> Path:
-    """The workflow's path: at the top of the git checkout around the app, or else in the app itself."""
-    top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
-    return top / ".github" / "workflows" / f"{spec.name}.yml"
+def _repository(app: Path) -> Path:
+    """The top of the git checkout around the app, or else the app itself."""
+    return next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
 
 
-def _folder_in(workflow: Path, app: Path) -> str:
-    """The app's folder in the repository of `workflow`."""
-    return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
+def _folder_in_repository(app: Path) -> str:
+    return Path(os.path.relpath(app.resolve(), _repository(app))).as_posix()
 
 
 def _app_file(args: argparse.Namespace, config: AppConfig, app: Path) -> bytes:

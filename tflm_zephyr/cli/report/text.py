@@ -52,6 +52,8 @@ def generated(
     lines += fits
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
+        if workflow.parent.name == ".gitlab":
+            lines.append(f"    in .gitlab-ci.yml: include: [{{local: .gitlab/{workflow.name}}}]")
     if any(char.isspace() for char in str(app.resolve())):
         lines.append("  note: Zephyr's Kconfig step fails on a path with a space; move the app before you build it")
     folder = shlex.quote(str(app))
