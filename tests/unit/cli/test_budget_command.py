@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.records import lines_of
 from tests.fakes.scripted_link import ScriptedLink
 from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import budget as command
@@ -64,8 +65,6 @@ def test_an_overrun_is_a_line_and_exit_code_1(tool: Tool, app: Path) -> None:
 
 
 def test_instructions_are_those_of_the_longest_run(tool: Tool, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.unit.cli.test_main import lines_of
-
     link = ScriptedLink(lines_of(app))
     link.instructions_per_tick = 40
     link.capabilities = Capabilities(starts_app=True)

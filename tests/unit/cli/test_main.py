@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.fakes.records import as_bytes, with_end
+from tests.fakes.records import lines_of
 from tests.fakes.west import FakeWest, make_workspace
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.processes import gone, pid_from, start
@@ -449,28 +449,6 @@ def qemu(app: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_QEMU_OUTPUT", str(output))
     monkeypatch.setenv("FAKE_QEMU_RECORD", str(tmp_path / "record.json"))
     return output
-
-
-def lines_of(app: Path, *, status: str = "pass", board: str = "mps2/an385", sha256: str | None = None) -> bytes:
-    manifest = load_manifest(app)
-    (model,) = manifest.models
-    import zlib
-
-    data = bytes(range(64))
-    return as_bytes(
-        with_end(
-            [
-                f"TFLM:begin app={manifest.name} proto=1 board={board} model={model} "
-                f"sha256={sha256 or manifest.models[model][:16]} kernels=reference tflm=8d404de7 zephyr=4.1.0",
-                "TFLM:arena size=2048 used=1500 head=1000 tail=500 source=estimated",
-                f"TFLM:output run=0 index=0 type=int8 bytes=64 crc32={zlib.crc32(data):08x}",
-                f"TFLM:data run=0 index=0 offset=0 hex={data.hex()}",
-                "TFLM:ticks run=0 ticks=1234 hz=25000000",
-                f"TFLM:check run=0 index=0 result={status}" + (" first=0 got=0 want=1" if status == "fail" else ""),
-            ],
-            status,
-        )
-    )
 
 
 def test_run_in_qemu(tool: Tool, app: Path, qemu: Path) -> None:

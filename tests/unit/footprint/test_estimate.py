@@ -369,8 +369,8 @@ MODEL_OTHERWISE: dict[str, object] = {
 # Names and remarks, what is counted by another field (sources by registrations), and what does not change sizes.
 NO_SIZE = {
     "name", "boards", "tflm_sources", "tflm_include_dirs", "west_modules", "ncs_version", "model_data",
-    "cmsis_nn_sources", "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels", "backend",
-    "library",
+    "cmsis_nn_sources", "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels",
+    "backend", "library",
 }  # fmt: skip
 MODEL_NO_SIZE = {
     "name", "ident", "sha256", "planned", "golden_source", "resource_variables", "operators", "tensors",
