@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.model_builder import chain
+from tflm_zephyr import process
 from tflm_zephyr.cli import main
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.model.types import Model
@@ -60,6 +61,7 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         said = capsys.readouterr()
         return Outcome(code, said.out, said.err)
 
+    monkeypatch.setattr(process._CHILDREN, "on_start", None)
     handlers = {sig: signal.getsignal(sig) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield run
     for sig, handler in handlers.items():

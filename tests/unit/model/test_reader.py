@@ -411,7 +411,5 @@ def shared_tables(subgraphs: int, tensors: int, dimensions: int) -> bytes:
 @pytest.mark.parametrize("counts", [(1000, 1000, 1000), (50000, 1, 0), (1, 50000, 1), (1, 10000, 10000)])
 def test_a_small_file_cannot_unfold_into_much(counts: tuple[int, int, int]) -> None:
     assert survives(shared_tables(2, 2, 2))
-    start = time.perf_counter()
     with pytest.raises(ModelError, match=r"point to the same bytes over and over"):
         parse_model(shared_tables(*counts))
-    assert time.perf_counter() - start < 10

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tflm_zephyr.boards import Board, load_board
-from tflm_zephyr.cli.commands.device import refuse_host_link, self_test
+from tflm_zephyr.cli.commands.device import DEFAULT_TIMEOUT_S, refuse_host_link, self_test
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import budget as report
@@ -33,6 +33,8 @@ def do_budget(args: argparse.Namespace, say: Say) -> Done:
         raise AppError(f"has no limit for {' or '.join(wanted)}", where=str(path), hint="Add one under boards, or all")
     if len(limited) > 1:
         refuse_flags(args, ["build_dir"], "is for one board", "Name the board with --board")
+    if not any(INSTRUCTIONS in budget.limits(name) for name in limited):
+        refuse_flags(args, ["timeout"], "is for a limit on instructions, and there is none")
     found = tuple(item for name in limited for item in _spendings(args, manifest, budget, name, say))
     return Done(report.budget(found), report.budget_json(found), 1 if any(item.over for item in found) else 0)
 
@@ -69,7 +71,9 @@ def _instructions(args: argparse.Namespace, manifest: AppManifest, board: Board,
     link = found.link() if found.transport.capabilities.starts_app else None
     if link is None or link.instructions_per_tick is None:
         raise AppError("no emulator counts instructions there", where=where, hint=hint)
-    results = self_test(link, manifest, board, timeout_s=args.timeout, on_line=say if args.verbose else None)
+    results = self_test(
+        link, manifest, board, timeout_s=args.timeout or DEFAULT_TIMEOUT_S, on_line=say if args.verbose else None
+    )
     failed = next((result.model for result in results if result.status == "fail"), None)
     if failed is not None:
         raise AppError(f"the self-test of {failed} failed", where=where, hint="See `tflm-zephyr run`")

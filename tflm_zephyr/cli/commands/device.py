@@ -20,7 +20,8 @@ from tflm_zephyr.device.console import RunResult, gather_results
 from tflm_zephyr.device.transport import DeviceTarget, Link, Route, default_board, route
 from tflm_zephyr.errors import AppError, BuildError, DeviceError
 
-_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount")
+DEFAULT_TIMEOUT_S = 60.0
+_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount", "timeout")
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
@@ -92,7 +93,7 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
         found.link(),
         manifest,
         board,
-        timeout_s=args.timeout,
+        timeout_s=args.timeout or DEFAULT_TIMEOUT_S,
         action=(lambda: _flash(args, board, say)) if args.flash else None,
         on_line=say if args.verbose else None,
     )

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
@@ -29,6 +30,14 @@ from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
 from tflm_zephyr.footprint import NO, BoardFit, Runs
+
+
+class NextStep(TypedDict):
+    """Arguments of report.text.generated for its last line."""
+
+    next_board: str
+    workspace: bool
+    unknown: str
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
@@ -67,8 +76,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             change,
             workflow,
             report_fit.lines(fits),
-            next_board=_next_board(app, made.spec, fits),
-            workspace=workspace is not None,
+            **_next(app, made.spec, fits, workspace is not None),
         ),
         {
             **text.change_json(app, change),
@@ -79,10 +87,15 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     )
 
 
-def _next_board(app: Path, spec: AppSpec, fits: Sequence[BoardFit]) -> str:
-    """The default board of those that the app fits, as far as is known; "" where it fits none."""
+def _next(app: Path, spec: AppSpec, fits: Sequence[BoardFit], workspace: bool) -> NextStep:
+    """The default board of those that the app fits and that exist, as far as is known."""
     fitting = [board for board, fit in zip(spec.boards, fits, strict=True) if fit.verdict.fits != NO]
-    return default_board(DeviceTarget(app=app), fitting).name if fitting else ""
+    there = [board for board in fitting if board.known or workspace]
+    return {
+        "next_board": default_board(DeviceTarget(app=app), there).name if there else "",
+        "workspace": workspace,
+        "unknown": fitting[0].name if fitting and not there else "",
+    }
 
 
 def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
