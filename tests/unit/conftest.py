@@ -73,7 +73,7 @@ def fixed_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference that needs no package: output bytes count upwards."""
 
     def attempt(
-        model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1
+        model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1, on_run: object = None
     ) -> golden_outputs.Attempt:
         given = [golden_outputs.seeded_inputs(model, seed) for seed in range(runs)] if inputs is None else inputs
         sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]

@@ -21,6 +21,7 @@ from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
 from tflm_zephyr.model import load_model
 from tflm_zephyr.tflm import TflmRevision
@@ -48,6 +49,7 @@ def generate(
     measured: bool = True,
     compiler: str = "",
     backend: str = INTERPRETER,
+    on_run: OnRun | None = None,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
@@ -55,6 +57,7 @@ def generate(
     `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
     which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
     sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name.
+    `on_run`: gets the progress of the golden runs, see host.OnRun.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -63,7 +66,7 @@ def generate(
     loaded = [load_model(item.model) for item in config.models]
     setup = BuildSetup(config, tflm, app_kernels(config, loaded, boards, tflm))
     chosen = backend_of(backend)
-    request = GoldenRequest(app, keep_golden, golden)
+    request = GoldenRequest(app, keep_golden, golden, on_run)
     pairs = zip(config.models, loaded, strict=True)
     built = [built_model(item, model, setup, chosen, request) for item, model in pairs]
     chosen.check([item.spec for item in built], name)

@@ -14,6 +14,7 @@ from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, conf
 from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.progress import reference_runs
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import (
@@ -50,7 +51,9 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = boards_of(config, workspace, say)
-    made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
+    tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
+    with reference_runs("references", quiet=args.quiet) as on_run:
+        made = generate(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
     files = render(made.spec)
     files[app_file.NAME] = _app_file(args, config, app)
     files.update(made.golden_files)

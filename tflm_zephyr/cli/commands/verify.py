@@ -10,7 +10,7 @@ from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_a
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.targets import can, host_model, one_target, opened
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
-from tflm_zephyr.cli.progress import progress
+from tflm_zephyr.cli.progress import progress, reference_runs
 from tflm_zephyr.cli.report import verify as report
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.errors import ToolError
@@ -34,8 +34,12 @@ def do_verify(args: argparse.Namespace, say: Say) -> Done:
         samples += random_samples(model, count, args.seed or 0)
         if not samples:
             raise ToolError("nothing to run", where="verify", hint="Give inputs, or --random of 1 at least")
-        with progress(len(samples), hello.model, "run", quiet=args.quiet) as bar:
-            found = verify(session, model, samples, _planned(args, hello), on_sample=bar.update)
+        with (
+            progress(len(samples), hello.model, "run", quiet=args.quiet) as bar,
+            reference_runs("references", quiet=args.quiet) as on_run,
+        ):
+            planned = _planned(args, hello)
+            found = verify(session, model, samples, planned, on_sample=bar.update, on_reference=on_run)
     itself = not can(target).carries_bytes
     lines = report.text(hello, model, found, itself=itself)
     if args.dump is not None and found.failure is not None and found.failure.differing is not None:
