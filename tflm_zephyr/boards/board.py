@@ -28,7 +28,7 @@ _HALS = {"nrf": "hal_nordic", "nucleo_": "hal_stm32", "rpi_pico": "hal_rpi_pico"
 class QemuSpec:
     """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
 
-    `clock_hz` is the rate of the cycle counter as the board's Zephyr assumes it.
+    `clock_hz` is the rate of the machine's cycle counter; 0 where a tick is no whole number of nanoseconds.
     """
 
     machine: str
