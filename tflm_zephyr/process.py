@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +17,15 @@ _GRACE_S = 0.7
 
 
 class _Children:
-    """The running children, and whether this process is ending: one table, as a signal ends a whole process."""
+    """The running children, and whether this process is ending: one table, as a signal ends a whole process.
+
+    `on_start` gets the command line of each.
+    """
 
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.ending = False
+        self.on_start: Callable[[str], None] | None = None
 
 
 _CHILDREN = _Children()
@@ -35,6 +40,11 @@ def end_all(sig: signal.Signals = signal.SIGTERM) -> None:
     _CHILDREN.ending = True
     for child in list(_CHILDREN.running):
         _signal_group(child, sig)
+
+
+def show(on_start: Callable[[str], None] | None) -> None:
+    """From now on `on_start` gets the command line of each child that starts, as a shell would take it: "$ git ..."."""
+    _CHILDREN.on_start = on_start
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ def spawn(
 
     Raises KeyboardInterrupt after `end_all`.
     """
+    if _CHILDREN.on_start is not None:
+        _CHILDREN.on_start(f"$ {shlex.join(argv)}")
     child = subprocess.Popen(
         list(argv),
         cwd=cwd,

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
+
+from tflm_zephyr.codegen import load_manifest
 
 BANNER = "*** Booting Zephyr OS build v4.1.0 ***"
 
@@ -51,3 +54,24 @@ def with_end(lines: Sequence[str], status: str = "pass", *, checksum: bool = Fal
 def as_bytes(lines: Sequence[str]) -> bytes:
     """As Zephyr's console sends them."""
     return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def lines_of(app: Path, *, status: str = "pass", board: str = "mps2/an385", sha256: str | None = None) -> bytes:
+    """A self-test's console output from the app in the folder `app`, which has one model."""
+    manifest = load_manifest(app)
+    (model,) = manifest.models
+    data = bytes(range(64))
+    return as_bytes(
+        with_end(
+            [
+                f"TFLM:begin app={manifest.name} proto=1 board={board} model={model} "
+                f"sha256={sha256 or manifest.sha256[model][:16]} kernels=reference tflm=8d404de7 zephyr=4.1.0",
+                "TFLM:arena size=2048 used=1500 head=1000 tail=500 source=estimated",
+                f"TFLM:output run=0 index=0 type=int8 bytes=64 crc32={zlib.crc32(data):08x}",
+                f"TFLM:data run=0 index=0 offset=0 hex={data.hex()}",
+                "TFLM:ticks run=0 ticks=1234 hz=25000000",
+                f"TFLM:check run=0 index=0 result={status}" + (" first=0 got=0 want=1" if status == "fail" else ""),
+            ],
+            status,
+        )
+    )

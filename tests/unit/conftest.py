@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.model_builder import chain
+from tflm_zephyr import process
 from tflm_zephyr.cli import main
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.model.types import Model
@@ -60,6 +61,7 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         said = capsys.readouterr()
         return Outcome(code, said.out, said.err)
 
+    monkeypatch.setattr(process._CHILDREN, "on_start", None)
     handlers = {sig: signal.getsignal(sig) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield run
     for sig, handler in handlers.items():
@@ -71,7 +73,7 @@ def fixed_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference that needs no package: output bytes count upwards."""
 
     def attempt(
-        model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1
+        model: Model, inputs: Sequence[tuple[bytes, ...]] | None = None, runs: int = 1, on_run: object = None
     ) -> golden_outputs.Attempt:
         given = [golden_outputs.seeded_inputs(model, seed) for seed in range(runs)] if inputs is None else inputs
         sizes = [model.main.tensors[index].size_bytes for index in model.main.outputs]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.boards.board import Board, QemuSpec, known_boards, load_board, stem_of
+from tflm_zephyr.boards.board import Board, QemuSpec, hal_of, known_boards, load_board, stem_of
 from tflm_zephyr.boards.kernel_choice import (
     AUTO,
     CMSIS_NN,
@@ -25,6 +25,7 @@ __all__ = [
     "KernelChoice",
     "QemuSpec",
     "choose",
+    "hal_of",
     "kernel_libraries",
     "known_boards",
     "least_main_stack_bytes",

@@ -21,13 +21,14 @@ from tflm_zephyr.resources import data_dir
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
 
 _KIB = Limits(1, 2**21)
+_HALS = {"nrf": "hal_nordic", "nucleo_": "hal_stm32", "rpi_pico": "hal_rpi_pico"}  # by the beginning of a board's name
 
 
 @dataclass(frozen=True)
 class QemuSpec:
     """A machine of QEMU: values for -machine and -cpu, and `extra` further arguments.
 
-    `clock_hz` is the rate of the cycle counter as the board's Zephyr assumes it.
+    `clock_hz` is the rate of the machine's cycle counter; 0 where a tick is no whole number of nanoseconds.
     """
 
     machine: str
@@ -49,11 +50,13 @@ class Serial:
 class Board:
     """A Zephyr board target.
 
-    `flash_kib` and `ram_kib` are the application's share; None when only Zephyr knows; `flash_note` says why it
-    cannot get more flash. `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment
-    and devicetree overlay for the app's boards/ folder, by file name. `selects` are Kconfig symbols for features of the
-    core that Zephyr's description omits. `arch` is Zephyr's name of the architecture, for a board that is not described
-    here but known to the workspace.
+    `core` is one of kernels.CORES, or the name of another kind. `extensions_known` is False where the chip's maker may
+    have left out DSP or Helium, which CORES gives that core: devicetree does not tell. `flash_kib` and `ram_kib` are
+    the application's share; None when only Zephyr knows; `flash_note` says why it cannot get more flash.
+    `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment and devicetree overlay
+    for the app's boards/ folder, by file name. `selects` are Kconfig symbols for features of the core that Zephyr's
+    description omits. `arch` is Zephyr's name of the architecture, for a board that is not described here but known to
+    the workspace.
     """
 
     name: Annotated[str, Key("board")]
@@ -67,6 +70,7 @@ class Board:
     files: Annotated[Mapping[str, str] | None, NotInFile()] = None
     selects: tuple[str, ...] = ()
     arch: Annotated[str, NotInFile()] = ""
+    extensions_known: Annotated[bool, NotInFile()] = True
     flash_note: str = ""
     flash_reserved_bytes: Annotated[int, Limits(0, 2**31 - 1)] = 0
 
@@ -81,6 +85,11 @@ class Board:
         return stem_of(self.name)
 
     @property
+    def hal(self) -> str:
+        """See hal_of."""
+        return hal_of(self.name)
+
+    @property
     def known(self) -> bool:
         """Whether boards/ describes it."""
         return bool(self.description)
@@ -91,6 +100,11 @@ class Board:
         if self.core:
             return self.core.startswith("cortex-m")
         return None if self.arch in ("", "arm") else False
+
+
+def hal_of(name: str) -> str:
+    """Zephyr's module with the chip maker's code for the board target `name`; "" for none, or where not known."""
+    return next((hal for start, hal in _HALS.items() if name.startswith(start)), "")
 
 
 def stem_of(name: str) -> str:

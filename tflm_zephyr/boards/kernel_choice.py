@@ -9,7 +9,7 @@ configures it, the app carries both libraries, and its Kconfig (CPU_CORTEX_M) de
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.errors import AppError
@@ -104,5 +104,10 @@ def kernel_libraries(
 
 
 def _cores(board: Board) -> tuple[Core, ...]:
+    """The kinds of core that the board may have, the likeliest first."""
     known = CORES.get(board.core)
-    return (known,) if known is not None else tuple(dict.fromkeys(CORES.values()))
+    if known is None:
+        return tuple(dict.fromkeys(CORES.values()))
+    if board.extensions_known:
+        return (known,)
+    return tuple(dict.fromkeys((known, replace(known, mve=False), replace(known, mve=False, dsp=False))))

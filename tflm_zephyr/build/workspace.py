@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr import process
+from tflm_zephyr.boards import hal_of
 from tflm_zephyr.errors import BuildError
 from tflm_zephyr.tflm import ZephyrVersion
 
@@ -22,6 +23,7 @@ _SETUP = "Run `west init -l . && west update` in the app's folder, or set ZEPHYR
 _VERSION_LINE = re.compile(r"^(\w+)\s*=\s*(\S*)\s*$", re.MULTILINE)
 _YAML_LINE = re.compile(r"^(\w+):[ \t]*[\"']?([\w/@.-]+)[\"']?[ \t]*$", re.MULTILINE)
 _REVISION_OF_BOARD = re.compile(r"@[^/]*")
+_SDK_VERSION = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 
@@ -51,9 +53,19 @@ class Workspace:
 
     @cached_property
     def zephyr(self) -> ZephyrVersion:
-        """Zephyr's version; with its commit where no release has that version."""
-        found = ZephyrVersion(self.zephyr_version)
-        return found if found.released else ZephyrVersion(self.zephyr_version, git_revision(self.zephyr_base))
+        """Zephyr's version; with its commit where no release has that version, and the nRF Connect SDK's."""
+        found = ZephyrVersion(self.zephyr_version, ncs=self.ncs_version)
+        return found if found.released else replace(found, commit=git_revision(self.zephyr_base))
+
+    @cached_property
+    def ncs_version(self) -> str:
+        """The version of the nRF Connect SDK in the workspace ("3.4.0"), as its VERSION file has it; "" without it."""
+        sdk = self.modules.get("nrf")
+        try:
+            text = "" if sdk is None else (sdk / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+        return text if _SDK_VERSION.fullmatch(text) else ""
 
     @property
     def cmsis_nn_dir(self) -> Path | None:
@@ -72,13 +84,13 @@ class Workspace:
 
     def knows_board(self, board: str) -> bool:
         """Whether Zephyr, a module here or BOARD_ROOT describes the board of the target `board`, whatever its SoC."""
-        return bool(self._board_folders(board))
+        return bool(self.board_folders(board))
 
     def board_facts(self, board: str) -> BoardFacts:
         """The target `board` in twister's files, where all files that may describe it agree."""
         target = f"{_REVISION_OF_BOARD.sub('', board)}/"
         found: set[BoardFacts] = set()
-        for path in (path for folder in self._board_folders(board) for path in folder.glob("*.yaml")):
+        for path in (path for folder in self.board_folders(board) for path in folder.glob("*.yaml")):
             entries = dict(_YAML_LINE.findall(path.read_text(encoding="utf-8", errors="replace")))
             name = f"{_REVISION_OF_BOARD.sub('', entries.get('identifier', ''))}/"
             if name.startswith(target) or target.startswith(name):  # either may leave the SoC out
@@ -92,7 +104,8 @@ class Workspace:
             rams.pop() if len(rams) == 1 else None,
         )
 
-    def _board_folders(self, board: str) -> tuple[Path, ...]:
+    def board_folders(self, board: str) -> tuple[Path, ...]:
+        """The folders that describe the board of the target `board`, whatever its SoC."""
         name = re.split(r"[@/]", board)[0]
         return tuple(path.parent for path in self._board_files() if name in _boards_in(path, name))
 
@@ -132,10 +145,11 @@ def needed_modules(board: str, kernels: str, zephyr_version: str, arch: str = ""
     if kernels == "cmsis_nn":
         names.append("cmsis-nn")
     name, *qualifiers = board.split("/")
-    if name.startswith("nrf"):
-        names.append("hal_nordic")
+    names += filter(None, [hal_of(name)])
     if qualifiers[-1:] == ["ns"]:
         names += ["trusted-firmware-m", "mbedtls"]
+        if _numeric(zephyr_version) >= (4, 4):
+            names.append("tf-psa-crypto")
     return tuple(names)
 
 

@@ -28,7 +28,7 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument("input", nargs="*", metavar="INPUT", help="as for infer")
     _model(parser)
     parser.add_argument("--random", type=natural, metavar="N", help="seeded random inputs (default: 10 without INPUT)")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the first of them (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="S", help="of the first of them (default: 0)")
     parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
     parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
 
@@ -52,7 +52,7 @@ def add_profile(commands: Commands) -> None:
     parser.add_argument("input", nargs="?", metavar="INPUT", help="as for infer, its first sample (default: random)")
     _model(parser)
     parser.add_argument("--runs", type=count, default=10, metavar="N", help="default: 10")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of the random input (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="S", help="of the random input (default: 0)")
     parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the profile as JSON, a later baseline")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write Chrome trace JSON, which Perfetto opens")
@@ -91,17 +91,13 @@ def _target(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--replay", type=Path, metavar="FILE", help="a file that --record wrote")
     group.add_argument("--record", type=Path, metavar="FILE", help="record all bytes on the link")
     group.add_argument("--model", metavar="NAME", help="one of the app's models")
-    group.add_argument(
-        "--timeout", type=seconds, default=600.0, metavar="S", help="the longest that one run may take (default: 600)"
-    )
+    group.add_argument("--timeout", type=seconds, metavar="S", help="the longest that one run may take (default: 600)")
     group.add_argument(
         "--reply-timeout",
         type=seconds,
-        default=10.0,
         metavar="S",
         help="silence after which a request that a device answers at once has failed (default: 10)",
     )
-    group.add_argument("-v", "--verbose", action="store_true", help="show what the app prints")
 
 
 def _feed(parser: argparse.ArgumentParser) -> None:

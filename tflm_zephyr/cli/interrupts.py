@@ -11,55 +11,57 @@ import time
 from tflm_zephyr import process
 
 SIGNAL_EXIT = 128
-_GRACE_S = 0.5  # for children, after which those that ignore SIGTERM are killed
-_PATIENCE_S = 4.0  # for this process's own threads
+# Together less than a second, in which everything has ended.
+_GRACE_S = 0.4  # for children, after which those that ignore SIGTERM are killed
+_PATIENCE_S = 0.5  # for this process's own threads
 _TWICE_S = 0.5  # `timeout` sends its signal to the command and then to the group: that is one
 
 
-class _Ending:
-    """The signal handler, and when it was called first."""
+class Ending:
+    """The signal handler, when it was called first, and whether the command's last line was written."""
 
     def __init__(self) -> None:
         self._since: float | None = None
+        self._lock = threading.Lock()
 
     def __call__(self, signum: int, frame: object) -> None:
         """End the children before this process unwinds: a thread that waits for one would hold the exit up."""
         now = time.monotonic()
         if self._since is not None:
             if now - self._since > _TWICE_S:
-                _end_now(signum)
+                self._end_now(signum)
             return
         self._since = now
         process.end_all()
-        threading.Thread(target=_guard, args=(signum,), daemon=True).start()
+        threading.Thread(target=self._guard, args=(signum,), daemon=True).start()
         raise KeyboardInterrupt if signum == signal.SIGINT else SystemExit(SIGNAL_EXIT + signum)
 
+    def report(self, signum: int) -> None:
+        """Write the command's last line on standard error, once."""
+        if self._lock.acquire(blocking=False):
+            what = "interrupted" if signum == signal.SIGINT else f"ended by {signal.Signals(signum).name}"
+            os.write(2, f"tflm-zephyr: {what}\n".encode())
 
-def catch_signals() -> None:
-    """End on SIGINT, SIGTERM and SIGHUP, as `_Ending` does; a signal that the shell made this process ignore stays so.
+    def _guard(self, signum: int) -> None:
+        """See to it that the process ends: threads may wait for a child that ignores SIGTERM, or for something else."""
+        time.sleep(_GRACE_S)
+        process.end_all(signal.SIGKILL)
+        time.sleep(_PATIENCE_S)
+        self._end_now(signum)
 
-    A second signal, or a thread that does not end within seconds, ends the process with no further cleaning up.
+    def _end_now(self, signum: int) -> None:
+        process.end_all(signal.SIGKILL)
+        self.report(signum)
+        os._exit(SIGNAL_EXIT + signum)
+
+
+def catch_signals() -> Ending:
+    """End on SIGINT, SIGTERM and SIGHUP, as `Ending` does; a signal that the shell made this process ignore stays so.
+
+    A second signal, or a thread that does not end at once, ends the process with no further cleaning up.
     """
-    ending = _Ending()
+    ending = Ending()
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(sig) != signal.SIG_IGN:
             signal.signal(sig, ending)
-
-
-def _guard(signum: int) -> None:
-    """See to it that the process ends: threads may wait for a child that ignores SIGTERM, or for something else."""
-    time.sleep(_GRACE_S)
-    process.end_all(signal.SIGKILL)
-    time.sleep(_PATIENCE_S)
-    _end_now(signum)
-
-
-def end_line(signum: int) -> str:
-    """The line that a command ended by a signal leaves."""
-    return f"tflm-zephyr: {'interrupted' if signum == signal.SIGINT else f'ended by {signal.Signals(signum).name}'}"
-
-
-def _end_now(signum: int) -> None:
-    process.end_all(signal.SIGKILL)
-    os.write(2, f"{end_line(signum)}\n".encode())
-    os._exit(SIGNAL_EXIT + signum)
+    return ending

@@ -18,12 +18,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TextIO
 
+from tflm_zephyr import process
 from tflm_zephyr.cli.commands.outcome import Done
+from tflm_zephyr.cli.completion import SHELLS, PrintCompletion
 from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
 from tflm_zephyr.cli.device_options import add_infer as _infer
 from tflm_zephyr.cli.device_options import add_profile as _profile
 from tflm_zephyr.cli.device_options import add_verify as _verify
-from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals, end_line
+from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals
 from tflm_zephyr.cli.library_options import add_library as _library
 from tflm_zephyr.cli.machine_options import add_doctor as _doctor
 from tflm_zephyr.cli.machine_options import add_inspect as _inspect
@@ -53,17 +55,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = build_parser("tflm-zephyr").parse_args(argv)
     except OSError as err:  # of --help or --version
         return output_failed(err)
+    except ToolError as err:  # of --print-completion
+        write_error(str(err))
+        return 1
     return run(args)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute a parsed command line and return its exit code."""
-    catch_signals()
+    ending = catch_signals()
     handler = _handler(args.tflm_command)
     args.confirm = _confirm
     try:
-        if args.quiet and getattr(args, "verbose", False):
+        if args.quiet and args.verbose:
             raise ToolError("--quiet and --verbose contradict each other", where=args.tflm_command, hint="Give one")
+        if args.verbose:
+            process.show(lambda line: write_out(line, sys.stderr))
         done = handler(args, _say(sys.stderr if args.json else sys.stdout, quiet=args.quiet))
         write_out(json.dumps(_finite(done.json), indent=2) if args.json else done.text, sys.stdout)
         return done.code
@@ -73,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
         write_error(str(err))
         return 1
     except KeyboardInterrupt:
-        print(end_line(signal.SIGINT), file=sys.stderr)
+        ending.report(signal.SIGINT)
         return SIGNAL_EXIT + signal.SIGINT
     except SystemExit as err:  # by a signal
         if isinstance(err.code, int) and err.code > SIGNAL_EXIT:
-            print(end_line(err.code - SIGNAL_EXIT), file=sys.stderr)
+            ending.report(err.code - SIGNAL_EXIT)
         raise
     except OSError as err:  # user files: a name too long, a folder without permission, a full disk
         if args.traceback and not isinstance(err, BrokenPipeError):
@@ -96,6 +103,12 @@ def _handler(command: str) -> Callable[[argparse.Namespace, Callable[[str], None
 def build_parser(prog: str) -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = Parser(prog=prog, description=DESCRIPTION)
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print the script that completes commands, options, files and boards in a shell",
+    )
     add_commands(parser)
     return parser
 
@@ -116,6 +129,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         _plan,
         _build,
         _footprint,
+        _budget,
         _measure,
         _flash,
         _run,
@@ -147,7 +161,7 @@ def _generate(commands: _Commands) -> None:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
-    parser.add_argument("--ci", choices=("github",), help="write the CI workflow that builds and tests the app")
+    parser.add_argument("--ci", choices=("github", "gitlab"), help="write the CI workflow for the app")
     _workspace(parser)
 
 
@@ -215,7 +229,6 @@ def _build(commands: _Commands) -> None:
         metavar="NAME=VALUE",
         help="a CMake setting such as CONFIG_INIT_STACKS=y; may be repeated",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
     parser.add_argument(
         "--record", action="store_true", help="build an app that prints TFLM's allocations, for run --record"
     )
@@ -233,6 +246,23 @@ def _footprint(commands: _Commands) -> None:
     parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
 
 
+def _budget(commands: _Commands) -> None:
+    parser = _command(commands, "budget", "compare a built app with the limits in its budget.yaml; exit 1 if over")
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    parser.add_argument(
+        "-b",
+        "--board",
+        action="append",
+        metavar="BOARD",
+        help="one of the app's boards; may be repeated (default: all that have a limit)",
+    )
+    parser.add_argument("--file", type=Path, metavar="FILE", help="the limits (default: APP/budget.yaml)")
+    parser.add_argument(
+        "-d", "--build-dir", type=Path, metavar="DIR", help="the board's build folder (default: APP/build/<board>)"
+    )
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="time limit of a run in seconds (default: 60)")
+
+
 def _measure(commands: _Commands) -> None:
     parser = _command(commands, "size", "measure the smallest arena of each model in QEMU, prove it, and use it")
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
@@ -246,7 +276,6 @@ def _measure(commands: _Commands) -> None:
     parser.add_argument(
         "--timeout", type=_seconds, default=600.0, metavar="S", help="time limit of each run in seconds (default: 600)"
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what west and the app print")
     _workspace(parser)
 
 
@@ -255,7 +284,6 @@ def _flash(commands: _Commands) -> None:
     _app_and_board(parser)
     parser.add_argument("--runner", help="west's flash runner: nrfjprog, nrfutil, jlink, ...")
     parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, if several are connected")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what west prints")
     _workspace(parser)
 
 
@@ -283,9 +311,7 @@ def _run(commands: _Commands) -> None:
     parser.add_argument(
         "--record", action="store_true", help="run the app of build --record and show the arena's tail by section"
     )
-    parser.add_argument(
-        "--timeout", type=_seconds, default=60.0, metavar="S", help="time limit in seconds (default: 60)"
-    )
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="time limit in seconds (default: 60)")
     parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed; its ticks then have no meaning")
     parser.add_argument(
         "--data",
@@ -293,7 +319,6 @@ def _run(commands: _Commands) -> None:
         metavar="FILE",
         help="with --target host: a labelled .npz (x, y); all of it is run, for the accuracy",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what the device prints")
     _workspace(parser)
 
 

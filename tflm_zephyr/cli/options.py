@@ -57,6 +57,9 @@ def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentPa
     """A parser for the command `name`, with the options that all commands have."""
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show the programs that are run, and what they and the app print"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print the result, warnings and errors alone")
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     return parser

@@ -20,7 +20,7 @@ _COLOURS = (
     (re.compile(r"^( *warning:)", re.M), _YELLOW),
     (re.compile(r"\b(FAILED|DIFFERS)\b"), _RED),
     (re.compile(r"^(missing|broken)(?=  )", re.M), _RED),
-    (re.compile(r"\b(does not fit)\b"), _RED),
+    (re.compile(r"\b(does not fit|over budget)\b"), _RED),
     (re.compile(r"(?<=self-test )(passed)\b"), _GREEN),
     (re.compile(r"^(ok)(?=  )", re.M), _GREEN),
 )

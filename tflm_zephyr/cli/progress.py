@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tflm_zephyr.host import OnRun
+
 _STEP = re.compile(r"\[(\d+)/(\d+)\]")
 
 
@@ -50,3 +52,16 @@ def progress(total: int | None, what: str, unit: str, *, quiet: bool = False) ->
 
     with tqdm(total=total, desc=what, unit=unit, disable=quiet or None, leave=False) as shown:
         yield Bar(shown)
+
+
+@contextmanager
+def reference_runs(what: str, *, quiet: bool = False) -> Iterator[OnRun]:
+    """A bar for the runs of the reference engines, side by side, as `host.OnRun` gets them."""
+    done: dict[str, int] = {}
+
+    def on_run(engine: str, count: int, total: int) -> None:
+        done[engine] = count
+        bar.at(sum(done.values()), total * len(done))
+
+    with progress(None, what, "run", quiet=quiet) as bar:
+        yield on_run

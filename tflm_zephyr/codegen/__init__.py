@@ -28,7 +28,7 @@ from tflm_zephyr.codegen.library import check_labels, library_name, render_libra
 from tflm_zephyr.codegen.model_facts import ModelChange, ModelFacts, TensorChange, TensorFacts, model_changes
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
-from tflm_zephyr.codegen.rendering import render, render_starters, render_workflow
+from tflm_zephyr.codegen.rendering import render, render_starters, render_workflow, workflow_path
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
@@ -83,6 +83,7 @@ __all__ = [
     "target_of",
     "with_arenas",
     "with_held",
+    "workflow_path",
     "write_copy",
     "write_recording_app",
 ]

@@ -124,12 +124,12 @@ def options_of(spec: AppSpec) -> str:
 
 
 def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> MeasurementTarget | None:
-    """The conditions of the app for `board`; None where its core or its kernels are not known.
+    """The conditions of the app for `board`; None where its core, its core's extensions or its kernels are not known.
 
     kernels: the library, where a build has reported it. compiler: see MeasurementTarget.
     """
     names = [kernels] if kernels else spec.kernels if len(spec.kernels) == 1 else libraries_of(board)
-    if not board.core or len(names) != 1:
+    if not board.core or not board.extensions_known or len(names) != 1:
         return None
     return MeasurementTarget(
         board.core,

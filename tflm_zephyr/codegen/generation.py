@@ -22,6 +22,7 @@ from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
 from tflm_zephyr.model import load_model
 from tflm_zephyr.tflm import TflmRevision
@@ -49,6 +50,7 @@ def generate(
     measured: bool = True,
     compiler: str = "",
     backend: str = INTERPRETER,
+    on_run: OnRun | None = None,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
@@ -56,6 +58,7 @@ def generate(
     `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
     which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
     sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name.
+    `on_run`: gets the progress of the golden runs, see host.OnRun.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -64,7 +67,7 @@ def generate(
     loaded = [load_model(item.model) for item in config.models]
     setup = BuildSetup(config, tflm, app_kernels(config, loaded, boards, tflm))
     chosen = backend_of(backend)
-    request = GoldenRequest(app, keep_golden, golden)
+    request = GoldenRequest(app, keep_golden, golden, on_run)
     pairs = zip(config.models, loaded, strict=True)
     built = [built_model(item, model, setup, chosen, request) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
@@ -120,8 +123,9 @@ def _app_spec(
         tflm_include_dirs=lists.tflm_include_dirs,
         zephyr_version=tflm.zephyr.version,
         zephyr_revision=tflm.zephyr.revision,
+        ncs_version=tflm.zephyr.ncs,
         cmsis_nn_revision=_cmsis_nn_revision(setup),
-        west_modules=tflm.zephyr.modules if all(board.known for board in boards) else (),
+        west_modules=_west_modules(tflm.zephyr.modules, boards),
         main_stack_bytes=config.main_stack_bytes or needed_stack_bytes(setup, models, boards),
         debug=config.debug,
         host_link=config.host_link,
@@ -132,6 +136,13 @@ def _app_spec(
         overlap_kernels=tuple(sorted(kinds)) if _overlaps(prepared, config) else (),
         backend=backend.name,
     )
+
+
+def _west_modules(common: Sequence[str], boards: Sequence[Board]) -> tuple[str, ...]:
+    """The modules for the app's manifest, sorted; none, for all, where boards/ does not describe a board."""
+    if not common or not all(board.known for board in boards):
+        return ()
+    return tuple(sorted({*common, *filter(None, (board.hal for board in boards))}))
 
 
 def _manifest(spec: AppSpec, setup: BuildSetup, prepared: Sequence[PreparedModel]) -> AppManifest:

@@ -18,7 +18,7 @@ from tflm_zephyr.codegen.app_folder import OWN, as_generated, own_path
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.spec import GoldenSpec
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.host import OnRun, golden_outputs
 from tflm_zephyr.model import Model
 from tflm_zephyr.plain_values import load_json, plain_values, read_values
 from tflm_zephyr.tensors import load_dataset, quantise
@@ -64,12 +64,14 @@ def path_of(ident: str) -> str:
     return f"golden/{ident}.json"
 
 
-def golden_runs(model: Model, config: ModelConfig, app: Path, *, keep: bool = False) -> GoldenRuns:
+def golden_runs(
+    model: Model, config: ModelConfig, app: Path, *, keep: bool = False, on_run: OnRun | None = None
+) -> GoldenRuns:
     """The golden runs of `model`: those kept in the folder `app` when they fit, or new ones.
 
     The inputs are the first `runs` of the config's file, or seeded random ones without a file. Kept runs fit when
     new runs would be the same: same inputs, made by the engines that are installed here. With `keep`, or where no
-    engine is installed, runs of any engines fit.
+    engine is installed, runs of any engines fit. `on_run`: see golden_outputs.attempt.
     """
     inputs = None if config.inputs is None else _given(model, config.inputs, config.runs)
     origin = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
@@ -81,7 +83,7 @@ def golden_runs(model: Model, config: ModelConfig, app: Path, *, keep: bool = Fa
         and (keep or golden_outputs.installed() in ({}, kept.engines))
     ):
         return kept
-    found = golden_outputs.attempt(model, inputs, config.runs)
+    found = golden_outputs.attempt(model, inputs, config.runs, on_run)
     notes, warning = found.notes, ""
     if found.refusal and config.custom_operators:
         notes += (found.refusal,)  # as it must, without them

@@ -15,6 +15,7 @@ from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.spec import ModelSpec
 from tflm_zephyr.codegen.tensor_interface import tensor_spec
+from tflm_zephyr.host import OnRun
 from tflm_zephyr.model import Model
 
 _NO_RUNS = GoldenRuns((), "", "", {})
@@ -37,6 +38,7 @@ class GoldenRequest:
     app: Path
     keep: bool = False
     wanted: bool = True
+    on_run: OnRun | None = None
 
 
 def built_model(
@@ -44,7 +46,9 @@ def built_model(
 ) -> BuiltModel:
     """`model` of `config` as a part of the app. Raises ModelError, PlanError or AppError."""
     item = backend.prepare(config, model, setup)
-    runs = golden_runs(item.model, config, golden.app, keep=golden.keep) if golden.wanted else _NO_RUNS
+    runs = _NO_RUNS
+    if golden.wanted:
+        runs = golden_runs(item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
     runtime, arena = backend.build(item, setup)
     main = item.model.main
     spec = ModelSpec(

@@ -33,6 +33,12 @@ _LINK_CORE = tuple(f"src/link/{name}.{kind}" for name in ("device", "frame", "ml
 _CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda app: app.host_link}
 """Files, or folders of files, in templates/app/common that only some apps have."""
 
+WORKFLOWS: Mapping[str, PurePosixPath] = {
+    "github": PurePosixPath(".github/workflows"),
+    "gitlab": PurePosixPath(".gitlab"),
+}
+"""The folder of each CI's workflows, by CI."""
+
 
 @dataclass(frozen=True)
 class AppFile:
@@ -95,9 +101,17 @@ def render_link() -> dict[str, bytes]:
     return {path: env.get_template(f"{path}.j2").render().encode() for path in _LINK_CORE}
 
 
-def render_workflow(spec: AppSpec, app_dir: str) -> bytes:
-    """The GitHub workflow that builds the app and runs it in QEMU; `app_dir` is its folder in the repository."""
-    return environment("ci").get_template("github.yml.j2").render(app=spec, app_dir=app_dir).encode()
+def render_workflow(spec: AppSpec, app_dir: str, ci: str) -> bytes:
+    """The workflow that builds the app and runs it in QEMU; `app_dir` is its folder in the repository.
+
+    ci: "github" or "gitlab", one of WORKFLOWS.
+    """
+    return environment("ci").get_template(f"{ci}.yml.j2").render(app=spec, app_dir=app_dir).encode()
+
+
+def workflow_path(spec: AppSpec, ci: str) -> PurePosixPath:
+    """The workflow's path below the top of the repository."""
+    return WORKFLOWS[ci] / f"{spec.name}.yml"
 
 
 def _check(spec: AppSpec, backend: Backend) -> None:

@@ -139,7 +139,8 @@ class AppSpec:
     `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
     has TFLM's sources by library.
 
-    `zephyr_revision` is the manifest's revision of Zephyr, "" for the release's tag; `cmsis_nn_revision` is empty
+    `zephyr_revision` is the manifest's revision of Zephyr, "" for the release's tag; `ncs_version` is the nRF Connect
+    SDK's, whose manifest then brings Zephyr, "" without it; `cmsis_nn_revision` is empty
     without CMSIS-NN or where it is not known. `west_modules` are Zephyr's modules for the manifest, none for all of
     them. `tflm` is "selected" (only sources that the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
     messages and asserts. `model_data` is "binary" (the assembler includes the model's file) or "array" (C++).
@@ -177,6 +178,7 @@ class AppSpec:
     overlap_kernels: tuple[str, ...] = ()
     backend: str = "interpreter"
     library: LibrarySpec | None = None
+    ncs_version: str = ""
 
     @property
     def cmsis_nn(self) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.host import golden_outputs
-from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.golden_outputs import OnRun, seeded_inputs
 from tflm_zephyr.host.run import (
     DEFAULT_TIMEOUT_S,
     NAMES,
@@ -21,6 +21,7 @@ __all__ = [
     "NAMES",
     "PACKAGES",
     "HostRun",
+    "OnRun",
     "TailSection",
     "available",
     "golden_outputs",

@@ -8,13 +8,15 @@ DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run),
 `inputs.bin` (the inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written
 there: `outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph),
 and `result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
-line MARK_MEMORY is the engine's own; the allocation record follows, except with `tensors`.
+line MARK_MEMORY is the engine's own, but for lines of MARK_RUNS and the number of runs that are done; the allocation
+record follows, except with `tensors`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import numpy
 
 MARK_MEMORY = "tflm-zephyr: allocation record follows"
+MARK_RUNS = "tflm-zephyr: runs "
+REPORT_S = 0.25  # between two reports of the runs that are done
 MEMORY_LIMIT_BYTES = 16 << 30
 _STATEFUL_NAMES = frozenset({"VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE", "CALL_ONCE"})
 
@@ -183,7 +187,7 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> tuple[list[
     sizes = [n * numpy.dtype(kind).itemsize for n, (kind, _) in zip(counts, engine.inputs, strict=True)]
     if len(given) != sum(sizes) * request["runs"]:
         raise ValueError(f"the model's inputs take {sizes} bytes a run; {len(given)} bytes were given")
-    at, lengths = 0, ([0], [0])
+    at, lengths, reported = 0, ([0], [0]), time.monotonic()
     with (folder / "outputs.bin").open("wb") as out:
         for run in range(request["runs"]):
             inputs = []
@@ -196,6 +200,9 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> tuple[list[
             kept = [value.tobytes() for value in engine.tensors(request["tensors"])]
             lengths = [len(chunk) for chunk in outputs], [len(chunk) for chunk in kept]
             out.write(b"".join((*outputs, *kept)))
+            if time.monotonic() - reported > REPORT_S:
+                print(f"\n{MARK_RUNS}{run + 1}", flush=True)
+                reported = time.monotonic()
     return lengths
 
 

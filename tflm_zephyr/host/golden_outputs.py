@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import starmap
@@ -16,6 +16,8 @@ from tflm_zephyr.host.run import NAMES, PACKAGES, HostRun, available, run_many
 from tflm_zephyr.model import Model, Tensor, TensorType, normalised_for_litert
 
 SPARE_SEEDS = 15
+OnRun = Callable[[str, int, int], object]
+"""Gets an engine's name, how many of its runs are done, and of how many."""
 # Operators that take an integer input as a position in another tensor, which must then lie inside it.
 _INDEXING = frozenset({"GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "SLICE", "STRIDED_SLICE"})
 
@@ -103,16 +105,18 @@ def _version(package: str) -> str:
         return "unknown"
 
 
-def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs: int = 1) -> Attempt:
+def attempt(
+    model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs: int = 1, on_run: OnRun | None = None
+) -> Attempt:
     """Run `inputs` (default: `runs` seeded ones) through LiteRT's reference kernels and through TFLM on the host.
 
     A device runs TFLM, and the two engines do not always round alike: int8 outputs of FULLY_CONNECTED sometimes differ
     by one, as LiteRT's reference kernel (2.3.0) rounds once and TFLM's twice. So, where both are installed, the seeded
     inputs are those of the first seeds on which both give the same bytes; up to SPARE_SEEDS more are tried. If these
     are too few, and for given inputs, the golden bytes of a run on which the engines differ are TFLM's, and a note
-    gives LiteRT's deviation. The notes name an engine that is not installed, refuses the model (LiteRT: custom
-    operators) or crashes, and the changes in LiteRT's copy of the model. Raises ModelError only when the inputs do not
-    fit the model.
+    gives LiteRT's deviation. `on_run` is called now and then, by threads. The notes name an engine that is not
+    installed, refuses the model (LiteRT: custom operators) or crashes, and the changes in LiteRT's copy of the
+    model. Raises ModelError only when the inputs do not fit the model.
     """
     if inputs is not None:
         candidates = [tuple(given) for given in inputs]
@@ -121,10 +125,10 @@ def attempt(model: Model, inputs: Sequence[Sequence[bytes]] | None = None, runs:
         candidates = [seeded_inputs(model, seed) for seed in range(runs)]
     for given in candidates:
         _check_sizes(model, given)
-    litert, tflm = _both(model, candidates)
+    litert, tflm = _both(model, candidates, on_run)
     if inputs is None and litert.run and tflm.run and litert.run.runs != tflm.run.runs:
         more = [*candidates, *(seeded_inputs(model, seed) for seed in range(runs, runs + SPARE_SEEDS))]
-        tried = _both(model, more)
+        tried = _both(model, more, on_run)
         if tried[0].run and tried[1].run:  # an engine may fail on just one of the spare inputs
             candidates, (litert, tflm) = more, tried
     return _choose(candidates, runs, litert, tflm)
@@ -139,22 +143,26 @@ class _Tried:
     error: str = ""
 
 
-def _both(model: Model, candidates: Sequence[tuple[bytes, ...]]) -> tuple[_Tried, _Tried]:
+def _both(model: Model, candidates: Sequence[tuple[bytes, ...]], on_run: OnRun | None) -> tuple[_Tried, _Tried]:
     """LiteRT's and TFLM's runs of all candidates, the two children side by side."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
-        litert = pool.submit(_try, "litert", model, candidates)
-        tflm = pool.submit(_try, "tflm", model, candidates)
+        litert = pool.submit(_try, "litert", model, candidates, on_run)
+        tflm = pool.submit(_try, "tflm", model, candidates, on_run)
         return litert.result(), tflm.result()
 
 
-def _try(engine: str, model: Model, candidates: Sequence[tuple[bytes, ...]]) -> _Tried:
+def _try(engine: str, model: Model, candidates: Sequence[tuple[bytes, ...]], on_run: OnRun | None) -> _Tried:
+    def on_count(done: int) -> None:
+        if on_run is not None:
+            on_run(engine, done, len(candidates))
+
     if not available(engine):
         return _Tried(None, (f"{NAMES[engine]} ({PACKAGES[engine]}) is not installed",))
     try:
         data, changes = normalised_for_litert(model.data) if engine == "litert" else (model.data, ())
-        return _Tried(run_many(data, candidates, engine=engine), changes)
+        return _Tried(run_many(data, candidates, engine=engine, on_run=on_count), changes)
     except ToolError as error:
         return _Tried(None, (), str(error))
 

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ PACKAGES = {"tflm": "tflite-micro", "litert": "ai-edge-litert"}
 _TOTAL = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 _SECTION = re.compile(r"'(.+)' used (\d+) bytes with alignment overhead \(requested (\d+) bytes for (\d+) ")
 _TOO_SMALL = re.compile(r"Failed to (resize buffer|allocate)|missing: \d+|arena is too small", re.I)
-_NOISE = re.compile(r"index \d+ out of range \(length is \d+\)|^INFO: |^WARNING: |^Traceback |^  ")
+_NOISE = re.compile(r"index \d+ out of range \(length is \d+\)|^INFO: |^WARNING: |^Traceback |^  |^tflm-zephyr: runs ")
 _MESSAGE_LINES = 6
 
 
@@ -116,16 +116,18 @@ def run_many(
     tensors: Sequence[int] = (),
     timeout_s: float = DEFAULT_TIMEOUT_S,
     any_plan: bool = False,
+    on_run: Callable[[int], object] | None = None,
 ) -> HostRun:
     """Run the model once for each of `runs` in one child; each holds one byte string per model input.
 
     An input's bytes are in C order, little endian, in the tensor's own type. With `reset` each run starts from the
     model's initial state, without it variable tensors carry over; a sequence says so for each run. `arena_bytes` is
     TFLM's whole arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own
-    to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out
-    of the model first, as TFLM would follow it. A plan in the model that would corrupt memory with the kernels of this
-    machine is left out, unless `any_plan`. Raises ModelError when the engine refuses the model, DeviceError when
-    the arena is too small, the engine crashes or takes longer than `timeout_s`; TFLM's own messages are in the text.
+    to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out of
+    the model first, as TFLM would follow it. A plan in the model that would corrupt memory with the kernels of this
+    machine is left out, unless `any_plan`. `on_run` gets the number of runs that are done, now and then. Raises
+    ModelError when the engine refuses the model, DeviceError when the arena is too small, the engine crashes or
+    takes longer than `timeout_s`; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
         raise ValueError("every run takes the same number of inputs, and there is at least one run")
@@ -151,12 +153,17 @@ def run_many(
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         (folder / "model.tflite").write_bytes(model_bytes if any_plan else _with_safe_plan(model_bytes))
         (folder / "inputs.bin").write_bytes(b"".join(b"".join(run) for run in runs))
-        done = _child(folder, engine, timeout_s)
+        done = _child(folder, engine, timeout_s, on_run)
         result = _result(folder, done, engine, arena)
         return _gather(folder, result, done.output, engine, len(runs), arena)
 
 
-def _child(folder: Path, engine: str, timeout_s: float) -> process.Finished:
+def _child(folder: Path, engine: str, timeout_s: float, on_run: Callable[[int], object] | None) -> process.Finished:
+    def on_line(line: str) -> None:
+        count = line.removeprefix(child.MARK_RUNS)
+        if on_run is not None and count != line and count.isdecimal():
+            on_run(int(count))
+
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
         return process.run(
@@ -164,6 +171,7 @@ def _child(folder: Path, engine: str, timeout_s: float) -> process.Finished:
             cwd=folder,
             env=env,
             timeout_s=timeout_s,
+            on_line=on_line,
         )
     except TimeoutError:
         raise DeviceError(

@@ -12,14 +12,20 @@ _MODULES_4_1 = (
     "cmsis", "cmsis-nn", "cmsis_6", "hal_nordic", "mbedtls", "mcuboot", "picolibc", "tflite-micro",
     "trusted-firmware-m",
 )  # fmt: skip
+# Mbed TLS 4 has its cryptography in a module of its own.
+_MODULES = {"4.1": _MODULES_4_1, "4.4": tuple(sorted((*_MODULES_4_1, "tf-psa-crypto")))}
 
 
 @dataclass(frozen=True)
 class ZephyrVersion:
-    """`version` as Zephyr's VERSION file gives it ("4.1.0"), `commit` the checkout's, "" when not known."""
+    """`version` as Zephyr's VERSION file gives it ("4.1.0"), `commit` the checkout's, "" when not known.
+
+    `ncs`: the version of the nRF Connect SDK ("3.4.0") that it belongs to, "" for Zephyr's own.
+    """
 
     version: str
     commit: str = ""
+    ncs: str = ""
 
     @property
     def released(self) -> bool:
@@ -34,7 +40,7 @@ class ZephyrVersion:
     @property
     def modules(self) -> tuple[str, ...]:
         """The projects of its manifest that a described board's app needs; empty for all where that was not read."""
-        return _MODULES_4_1 if self.series == "4.1" else ()
+        return _MODULES.get(self.series, ())
 
     @property
     def series(self) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.validation import profile
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
 from tflm_zephyr.validation.arena_sizing import STEP, BuildApp, MeasuredSizes, ModelSize, emulator_for, measure_app
+from tflm_zephyr.validation.budget import ARENA, BUDGET_FILE, INSTRUCTIONS, Budget, Spending, load_budget, spendings
 from tflm_zephyr.validation.divergence import DifferingOperator, DivergenceSearch, OperatorInput
 from tflm_zephyr.validation.invocation import invoke_all
 from tflm_zephyr.validation.labels import SampleOutputs, check_labels, load_labels, ranked_classes, shown_values
@@ -13,8 +14,12 @@ from tflm_zephyr.validation.profile import Cost, CostChange, MeasuredProfile, as
 from tflm_zephyr.validation.verification import Failure, Verification, random_samples, verify
 
 __all__ = [
+    "ARENA",
+    "BUDGET_FILE",
+    "INSTRUCTIONS",
     "STEP",
     "Accuracy",
+    "Budget",
     "BuildApp",
     "Cost",
     "CostChange",
@@ -27,6 +32,7 @@ __all__ = [
     "ModelSize",
     "OperatorInput",
     "SampleOutputs",
+    "Spending",
     "Verification",
     "as_json",
     "check_labels",
@@ -35,6 +41,7 @@ __all__ = [
     "emulator_for",
     "evaluate_host",
     "invoke_all",
+    "load_budget",
     "load_labels",
     "measure_app",
     "profile",
@@ -42,5 +49,6 @@ __all__ = [
     "ranked_classes",
     "score",
     "shown_values",
+    "spendings",
     "verify",
 ]

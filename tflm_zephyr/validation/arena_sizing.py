@@ -74,11 +74,13 @@ def emulator_for(board: Board, known: Iterable[Board]) -> Board:
     """`board` itself where QEMU emulates it, else the first of `known` with the same core. Raises BoardError."""
     if board.qemu is not None:
         return board
-    if board.core:
+    if board.core and board.extensions_known:
         for other in known:
             if other.qemu is not None and other.core == board.core:
                 return other
     what = f"no described board with QEMU has its core, {board.core}" if board.core else "its core is not known"
+    if not board.extensions_known:
+        what = f"whether its {board.core} has DSP or Helium is known only after a build"
     raise BoardError(what, where=board.name, hint="The estimate stays; `tflm-zephyr boards` lists what QEMU emulates")
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tflm_zephyr.device.session import Session
 from tflm_zephyr.errors import ModelError, ToolError
-from tflm_zephyr.host import DEFAULT_TIMEOUT_S, NAMES, PACKAGES, HostRun, available, run_many, seeded_inputs
+from tflm_zephyr.host import DEFAULT_TIMEOUT_S, NAMES, PACKAGES, HostRun, OnRun, available, run_many, seeded_inputs
 from tflm_zephyr.model import Model, normalised_for_litert, without_offline_plan
 from tflm_zephyr.tensors import Difference, compare_tensors, output_forms
 from tflm_zephyr.validation import divergence
@@ -87,8 +88,8 @@ def random_samples(model: Model, count: int, seed: int) -> list[Sample]:
     return [Sample(f"random {k}", seeded_inputs(model, k)) for k in range(seed, seed + count)]
 
 
-def expect(model: Model, samples: Sequence[Sample]) -> Expected:
-    """The outputs of `samples` on this host.
+def expect(model: Model, samples: Sequence[Sample], on_run: OnRun | None = None) -> Expected:
+    """The outputs of `samples` on this host. `on_run`: gets the engines' progress, see host.OnRun.
 
     An engine that refuses the model is skipped. An engine that crashes or takes too long raises DeviceError, as the
     reference must not change from case to case. ModelError, with both reasons, when no engine runs the model.
@@ -104,7 +105,12 @@ def expect(model: Model, samples: Sequence[Sample]) -> Expected:
             data = without_offline_plan(model)
             data = normalised_for_litert(data)[0] if engine == "litert" else data
             done[engine] = run_many(
-                data, inputs, engine=engine, reset=fresh, timeout_s=DEFAULT_TIMEOUT_S * len(samples)
+                data,
+                inputs,
+                engine=engine,
+                reset=fresh,
+                timeout_s=DEFAULT_TIMEOUT_S * len(samples),
+                on_run=None if on_run is None else partial(_report, on_run, engine, len(samples)),
             )
         except ToolError as error:
             if not (isinstance(error, ModelError) or done):
@@ -121,18 +127,24 @@ def expect(model: Model, samples: Sequence[Sample]) -> Expected:
     return Expected(engine, done[engine].version, done[engine].runs, other, tuple(notes))
 
 
+def _report(on_run: OnRun, engine: str, total: int, done: int) -> None:
+    on_run(engine, done, total)
+
+
 def verify(
     session: Session,
     model: Model,
     samples: Sequence[Sample],
     planned: Model | None = None,
     on_sample: Callable[[], object] | None = None,
+    on_reference: OnRun | None = None,
 ) -> Verification:
     """Run all `samples` on the device; capture the first one that differs and find the operator.
 
-    `planned` is the model as the app carries it. `on_sample` is called after each. Raises DeviceError, ModelError.
+    `planned` is the model as the app carries it. `on_sample` is called after each, `on_reference` while
+    the reference runs them (see host.OnRun). Raises DeviceError, ModelError.
     """
-    expected = expect(model, samples)
+    expected = expect(model, samples, on_reference)
     forms, equal, close = output_forms(model), 0, 0
     first: tuple[int, int, Difference] | None = None
     for k, (done, want) in enumerate(zip(invoke_all(session, samples), expected.runs, strict=True)):

@@ -27,12 +27,13 @@ def test_a_described_board(name: str) -> None:
     assert board.core in CORES
     assert board.flash_kib and board.ram_kib
     assert (ROOT / "boards" / board.file_stem / "board.yaml").is_file()
-    assert (board.qemu is None) == name.startswith("nrf")
     if board.qemu is None:
-        assert board.serial.usb_vid == 0x1366 and board.serial.baudrate == 115200
-        assert not board.twister
+        assert board.serial.baudrate == 115200 and not board.twister
+        assert board.serial.usb_vid == {"nrf": 0x1366, "nuc": 0x0483}.get(name[:3])  # SEGGER's probe, ST's
     else:
-        assert board.qemu.clock_hz > 0 and board.qemu.machine == name.split("/c")[0].replace("/", "-")
+        image = name.replace("/cpu0", "").replace("/corstone300", "").replace("/", "-")
+        assert board.qemu.machine == image and 10**9 % (board.qemu.clock_hz or 1) == 0
+        assert board.qemu.cpu == board.core
 
 
 def test_every_folder_is_named_after_its_board() -> None:

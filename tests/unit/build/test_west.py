@@ -257,7 +257,7 @@ def test_overlaps_are_for_the_kernels_that_they_were_made_for() -> None:
     plain, same = Recorded("4.1.0", REV), Recorded("4.1.0", REV, {"TFLM": REV, "CMSIS-NN": "c" * 40})
     assert check_revisions(plain, there) == check_revisions(same, there) == ()
     other = Recorded("4.1.0", REV, {"TFLM": REV, "CMSIS-NN": "d" * 40})
-    with pytest.raises(BuildError, match="overlap inputs as the kernels allow of CMSIS-NN dddddddddddd, but") as caught:
+    with pytest.raises(BuildError, match="valid only for the kernels of CMSIS-NN dddddddddddd, but") as caught:
         check_revisions(other, there)
     assert "--overlap off (overlap: off), or build with --force" in str(caught.value)
     assert "has cccccccccccc" in check_revisions(other, there, force=True)[0]

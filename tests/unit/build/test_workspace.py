@@ -160,7 +160,7 @@ def test_a_board_that_is_no_arm_needs_no_cmsis(tmp_path: Path) -> None:
     make_workspace(tmp_path / "ws", without=("cmsis", "cmsis_6"))
     found = find_workspace(tmp_path / "ws", environ={})
     assert found.missing("native_sim", arch="posix") == found.missing("qemu_riscv32", arch="riscv") == ()
-    assert found.missing("nucleo_x", arch="arm") == found.missing("nucleo_x") == ("cmsis", "cmsis_6")
+    assert found.missing("kit_x", arch="arm") == found.missing("kit_x") == ("cmsis", "cmsis_6")
 
 
 @pytest.mark.parametrize("text", ["manifest: [", "manifest:\n  version: '99.0'\n", "manifest:\n  projects: 3\n"])
@@ -180,6 +180,21 @@ def test_a_manifest_whose_import_is_not_fetched(topdir: Path) -> None:
         find_workspace(topdir, environ={})
 
 
+@pytest.mark.parametrize(
+    ("text", "version"), [("3.4.0\n", "3.4.0"), ("3.4.0-rc1", "3.4.0-rc1"), ("", ""), ("NCS 3.4.0", "")]
+)
+def test_version_of_the_nrf_connect_sdk(topdir: Path, text: str, version: str) -> None:
+    assert find_workspace(topdir, environ={}).zephyr.ncs == ""
+    sdk = topdir / "nrf"
+    sdk.mkdir()
+    manifest = topdir / "zephyr" / "west.yml"
+    entry = "    - name: nrf\n      revision: main\n      path: nrf\n"
+    manifest.write_text(manifest.read_text().replace("  projects:\n", f"  projects:\n{entry}"))
+    assert find_workspace(topdir, environ={}).ncs_version == ""
+    (sdk / "VERSION").write_text(text)
+    assert find_workspace(topdir, environ={}).zephyr.ncs == version
+
+
 def test_needed_modules() -> None:
     assert needed_modules("mps2/an385", "reference", "4.0.0") == ("tflite-micro", "cmsis")
     assert needed_modules("mps2/an385", "cmsis_nn", "4.1.0") == (
@@ -190,6 +205,9 @@ def test_needed_modules() -> None:
     )
     assert needed_modules("nrf9160dk/nrf9160", "reference", "4.1.0")[3:] == ("hal_nordic",)
     assert needed_modules(NS, "reference", "4.1.0")[3:] == ("hal_nordic", "trusted-firmware-m", "mbedtls")
+    assert needed_modules(NS, "reference", "4.4.0")[5:] == ("mbedtls", "tf-psa-crypto")  # Mbed TLS 4 has a part
+    assert needed_modules("nucleo_f401re", "reference", "4.1.0")[3:] == ("hal_stm32",)
+    assert needed_modules("rpi_pico/rp2040/w", "reference", "4.1.0")[3:] == ("hal_rpi_pico",)
     assert "trusted-firmware-m" in needed_modules("mps2/an521/cpu0/ns", "reference", "4.1.0")
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers.processes import alive, gone, pid_from, start
+from tflm_zephyr import process
+from tflm_zephyr.cli import interrupts
 
 _SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -90,6 +92,18 @@ def test_a_thread_that_does_not_end_is_left_behind() -> None:
             assert child.wait(timeout=10) == 143
         finally:
             child.kill()
+
+
+def test_the_patience_is_less_than_a_second() -> None:
+    """With children that are deaf, and threads that are."""
+    assert interrupts._GRACE_S + interrupts._PATIENCE_S < 1 and process._GRACE_S < 1
+
+
+def test_the_last_line_is_written_once(capfd: pytest.CaptureFixture[str]) -> None:
+    ending = interrupts.Ending()
+    ending.report(signal.SIGTERM)
+    ending.report(signal.SIGTERM)
+    assert capfd.readouterr().err == "tflm-zephyr: ended by SIGTERM\n"
 
 
 def test_a_signal_that_the_shell_ignores_stays_ignored() -> None:

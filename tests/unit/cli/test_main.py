@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.fakes.records import as_bytes, with_end
+from tests.fakes.records import lines_of
 from tests.fakes.west import FakeWest, make_workspace
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.processes import gone, pid_from, start
@@ -152,6 +152,14 @@ def test_ci_workflow_lies_at_the_top_of_the_checkout(tool: Tool, model_file: Pat
     assert workflow.read_text() == "mine" and not (app / "tflm" / "Kconfig").exists()
     assert tool("generate", "-o", app, "--ci", "github", "--force").code == 0
     assert workflow.with_name("net.yml.orig").read_text() == "mine" != workflow.read_text()
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_gitlabs_workflow_is_to_be_included(tool: Tool, model_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    done = tool("generate", model_file, "-o", tmp_path / "repo" / "apps" / "net", "--ci", "gitlab")
+    assert "in .gitlab-ci.yml: include: [{local: .gitlab/net.yml}]" in done.out
+    assert "$CI_PROJECT_DIR/apps/net" in (tmp_path / "repo" / ".gitlab" / "net.yml").read_text()
 
 
 @pytest.mark.parametrize("change", ["edited", "absent"])
@@ -447,28 +455,6 @@ def qemu(app: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_QEMU_OUTPUT", str(output))
     monkeypatch.setenv("FAKE_QEMU_RECORD", str(tmp_path / "record.json"))
     return output
-
-
-def lines_of(app: Path, *, status: str = "pass", board: str = "mps2/an385", sha256: str | None = None) -> bytes:
-    manifest = load_manifest(app)
-    (model,) = manifest.models
-    import zlib
-
-    data = bytes(range(64))
-    return as_bytes(
-        with_end(
-            [
-                f"TFLM:begin app={manifest.name} proto=1 board={board} model={model} "
-                f"sha256={sha256 or manifest.sha256[model][:16]} kernels=reference tflm=8d404de7 zephyr=4.1.0",
-                "TFLM:arena size=2048 used=1500 head=1000 tail=500 source=estimated",
-                f"TFLM:output run=0 index=0 type=int8 bytes=64 crc32={zlib.crc32(data):08x}",
-                f"TFLM:data run=0 index=0 offset=0 hex={data.hex()}",
-                "TFLM:ticks run=0 ticks=1234 hz=25000000",
-                f"TFLM:check run=0 index=0 result={status}" + (" first=0 got=0 want=1" if status == "fail" else ""),
-            ],
-            status,
-        )
-    )
 
 
 def test_run_in_qemu(tool: Tool, app: Path, qemu: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.fakes.west import make_workspace
 from tests.helpers.processes import start
 from tests.unit.conftest import Tool
 from tflm_zephyr.cli import output
@@ -132,7 +133,19 @@ def test_quiet_prints_the_result_alone(tool: Tool, model_file: Path, tmp_path: P
     assert "--quiet and --verbose contradict" in tool("build", tmp_path / "app", "-q", "-v").one_line()
 
 
+@pytest.mark.usefixtures("fixed_reference")
+def test_verbose_shows_the_programs_that_are_run(tool: Tool, model_file: Path, tmp_path: Path) -> None:
+    folder = make_workspace(tmp_path / "ws") / ".git"
+    tflm = folder.parent.parent / "optional/modules/lib/tflite-micro"
+    subprocess.run(["git", "init", "-q", tflm], check=True)
+    asked = ("generate", model_file, "-o", tmp_path / "app", "-w", tmp_path / "ws")
+    assert "$ git " not in tool(*asked).err
+    assert f"{tflm} rev-parse HEAD" in tool(*asked, "-v").err
+    assert tool("boards", "--verbose").code == 0  # every command takes it
+
+
 def test_verify_of_the_reference_itself_says_so(tool: Tool, model_file: Path) -> None:
     pytest.importorskip("tflite_micro")
     done = tool("verify", "--host", model_file, "--random", 1)
     assert done.code == 0 and "note: both sides are TFLM on this host" in done.out
+    assert any("both sides are TFLM" in note for note in tool("verify", "--host", model_file, "--json").json["notes"])

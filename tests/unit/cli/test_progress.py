@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tflm_zephyr.cli.progress import progress
+from tflm_zephyr.cli.progress import progress, reference_runs
 
 
 class Terminal(io.StringIO):
@@ -38,3 +38,12 @@ def test_a_build_shows_ninjas_steps_and_the_time(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("stream", "quiet"), [(io.StringIO(), False), (Terminal(), True)], ids=["file", "quiet"])
 def test_no_bar_in_a_file_or_when_quiet(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, quiet: bool) -> None:
     assert build(monkeypatch, stream, quiet=quiet) == ""
+
+
+def test_the_runs_of_both_engines_in_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with reference_runs("references") as on_run:
+        on_run("tflm", 30, 100)
+        on_run("litert", 12, 100)
+    assert "references" in stream.getvalue() and "42/200 [00:" in stream.getvalue()

@@ -10,6 +10,7 @@ import struct
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -425,31 +426,80 @@ def test_the_self_test_without_a_reference(tmp_path: Path) -> None:
 # -- the workflow --------------------------------------------------------------------------------------------------
 
 
-def workflow(spec: AppSpec, folder: str = "apps/net") -> dict[str, object]:
-    parsed = yaml.safe_load(render_workflow(spec, folder))
-    assert isinstance(parsed, dict)
-    return parsed
+CIS = ("github", "gitlab")
 
 
-def test_workflow_builds_every_board_and_runs_what_can_run() -> None:
-    spec = app(boards=tuple(map(load_board, ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"))), name="null")
-    parsed = workflow(spec)
-    assert parsed["name"] == "null"
-    job = parsed["jobs"]["app"]  # type: ignore[index]
-    assert job["env"]["APP"] == "${{ github.workspace }}/repository/apps/net"
-    runs = "\n".join(step.get("run", "") for step in job["steps"])
+def workflow(spec: AppSpec, folder: str = "apps/net", ci: str = "github") -> tuple[dict[str, Any], list[str]]:
+    """The one job of the workflow, and the scripts of its steps."""
+    parsed = yaml.safe_load(render_workflow(spec, folder, ci))
+    if ci == "gitlab":
+        ((name, job),) = parsed.items()
+        assert name == f"tflm-{spec.name}"
+        return job, [*job["before_script"], *job["script"]]
+    assert parsed["name"] == spec.name
+    job = parsed["jobs"]["app"]
+    return job, [step["run"] for step in job["steps"] if "run" in step]
+
+
+@pytest.mark.parametrize("ci", CIS)
+@pytest.mark.parametrize("ncs", ["", "3.4.0"])
+def test_workflow_builds_every_board_and_runs_what_can_run(ci: str, ncs: str) -> None:
+    boards = tuple(map(load_board, ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386")))
+    _, scripts = workflow(app(boards=boards, name="null", ncs_version=ncs), ci=ci)
+    runs = "\n".join(scripts)
     for name in ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"):
-        assert f"west build -p -b {name} " in runs
-    assert "west twister" in runs and "-p mps2/an385" in runs
+        # The SDK's west builds with sysbuild unless told not to, in another folder.
+        assert f"west build{' --no-sysbuild' if ncs else ''} -p -b {name} " in runs
+    assert "west twister" in runs and "-p mps2/an385\n" in runs
     assert "-M mps2-an386" in runs
+    for command in ("west packages pip --install", "west sdk install -t arm-zephyr-eabi", "west init -l manifest"):
+        assert re.search(rf"^{command}$", runs, re.M)
+
+
+@pytest.mark.parametrize("ci", CIS)
+@pytest.mark.parametrize(("budget", "code", "ran"), [(True, 0, True), (True, 1, True), (False, 1, False)])
+def test_a_budget_fails_the_job(tmp_path: Path, ci: str, budget: bool, code: int, ran: bool) -> None:
+    """The shell of the step, with commands that record themselves."""
+    (script,) = [script for script in workflow(app(), ci=ci)[1] if "tflm-zephyr budget" in script]
+    for name, ends in (("pip", 0), ("tflm-zephyr", code)):
+        tool = tmp_path / "bin" / name
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/log\nexit {ends}\n')
+        tool.chmod(0o755)
+    folder = tmp_path / "my app"
+    (folder).mkdir()
+    (tmp_path / "build").mkdir()
+    if budget:
+        (folder / "budget.yaml").write_text("all: {ram: 1}")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "APP": str(folder), "TFLM_ZEPHYR": "tflm-zephyr==1"}
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=env, check=False, capture_output=True)
+    assert done.returncode == (code if ran else 0), done
+    if ran:
+        said = (tmp_path / "log").read_text()
+        assert said == f"pip install tflm-zephyr==1\ntflm-zephyr budget {folder}\n"
+        assert (folder / "build").resolve() == tmp_path / "build"
+
+
+def test_the_manifest_of_an_app_for_the_nrf_connect_sdk() -> None:
+    spec = app(ncs_version="3.4.0", tflm_revision="a" * 40, cmsis_nn_revision="b" * 40)
+    west = yaml.safe_load(render(spec)["west.yml"])["manifest"]
+    assert [(project["name"], project["revision"]) for project in west["projects"]] == [
+        ("nrf", "v3.4.0"),
+        ("tflite-micro", "a" * 40),
+        ("cmsis-nn", "b" * 40),
+    ]
+    assert west["projects"][0]["import"] is True and west["projects"][0]["repo-path"] == "sdk-nrf"
+    assert west["group-filter"] == ["+optional"]
 
 
 @pytest.mark.parametrize("folder", ["apps/net", "my apps/ne: t # 'x'", "größe", 'a"b'])
 def test_workflow_takes_any_folder(folder: str) -> None:
-    job = workflow(app(), folder)["jobs"]["app"]  # type: ignore[index]
-    assert job["env"]["APP"].endswith(f"/repository/{folder}")
+    assert workflow(app(), folder)[0]["env"]["APP"] == f"${{{{ github.workspace }}}}/repository/{folder}"
+    assert workflow(app(), folder, "gitlab")[0]["variables"]["APP"] == f"$CI_PROJECT_DIR/{folder}"
 
 
+@pytest.mark.parametrize("ci", CIS)
 @pytest.mark.parametrize(
     ("ends", "good"),
     [
@@ -460,11 +510,10 @@ def test_workflow_takes_any_folder(folder: str) -> None:
         (["pass"], False),
     ],
 )
-def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: list[str], good: bool) -> None:
+def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: list[str], good: bool, ci: str) -> None:
     """The shell of the step for a board that twister cannot run, with a QEMU that hangs after its output."""
     spec = app(model("a"), model("b"), boards=(load_board("mps2/an386"),))
-    steps = workflow(spec)["jobs"]["app"]["steps"]  # type: ignore[index]
-    (script,) = [step["run"] for step in steps if "-M mps2-an386" in step.get("run", "")]
+    (script,) = [script for script in workflow(spec, ci=ci)[1] if "-M mps2-an386" in script]
     qemu = tmp_path / "bin" / "qemu-system-arm"
     qemu.parent.mkdir()
     lines = "".join(f"TFLM:begin\\nTFLM:end status={status} records=9\\n" for status in ends)

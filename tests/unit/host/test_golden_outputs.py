@@ -172,7 +172,7 @@ def test_given_inputs_are_not_exchanged() -> None:
 def test_few_children_however_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     children: list[str] = []
 
-    def counted(*args: object, engine: str) -> run.HostRun:
+    def counted(*args: object, engine: str, on_run: object) -> run.HostRun:
         children.append(engine)
         return run_many(*args, engine=engine)  # type: ignore[arg-type]
 
@@ -185,7 +185,7 @@ def test_few_children_however_many_runs(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_spare_input_that_tflm_fails_on_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def picky(data: bytes, runs: list[tuple[bytes, ...]], *, engine: str) -> run.HostRun:
+    def picky(data: bytes, runs: list[tuple[bytes, ...]], *, engine: str, on_run: object) -> run.HostRun:
         if len(runs) > 2:
             raise ModelError("failed while running the model", where=engine)
         return run.HostRun(engine, "1", tuple((bytes(64),) for _ in runs), 0, 0, 0, (), 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import struct
 import sys
 
@@ -121,6 +122,30 @@ def test_a_crash_is_one_line_with_the_last_words(monkeypatch: pytest.MonkeyPatch
 def test_a_run_that_takes_too_long_is_ended() -> None:
     with pytest.raises(DeviceError, match=r"longer than 0\.05 s"):
         run_many(chain(), [(bytes(64),)] * 50, timeout_s=0.05)
+
+
+def test_the_childs_reports_are_progress_and_no_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """A child that reports, says something else, and refuses."""
+    refusal = '{"error": "no", "stage": "invoke"}'
+    script = f"import sys\nprint('odd')\nprint('\\n{run.child.MARK_RUNS}3')\nprint('{run.child.MARK_RUNS}7')\n"
+    script += f"open(sys.argv[1] + '/result.json', 'w').write('{refusal}')"
+    (tmp_path / "child.py").write_text(script)
+    monkeypatch.setattr(run.child, "__file__", str(tmp_path / "child.py"))
+    seen: list[int] = []
+    with pytest.raises(ModelError, match=r"failed while running the model: odd; no$"):
+        run_many(chain(), [(bytes(64),)], on_run=seen.append)
+    assert seen == [3, 7]
+
+
+def test_real_engines_report_their_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    text = pathlib.Path(run.child.__file__).read_text(encoding="utf-8")
+    (tmp_path / "child.py").write_text(text.replace("REPORT_S = 0.25", "REPORT_S = -1"))
+    monkeypatch.setattr(run.child, "__file__", str(tmp_path / "child.py"))
+    seen: list[int] = []
+    assert len(run_many(chain(), [(bytes(64),)] * 3, on_run=seen.append).runs) == 3
+    assert seen == [1, 2, 3]
 
 
 def test_a_missing_package_is_reported_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,3 +30,7 @@ def test_revision_and_modules(version: str, revision: str, listed: bool) -> None
 
 def test_without_its_commit_the_version_has_to_do() -> None:
     assert ZephyrVersion("4.1.99").revision == "v4.1.99"
+
+
+def test_mbed_tls_4_is_two_modules() -> None:
+    assert set(ZephyrVersion("4.4.1").modules) == {*PINNED_ZEPHYR.modules, "tf-psa-crypto"}

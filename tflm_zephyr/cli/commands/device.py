@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
-from tflm_zephyr.device.transport import DeviceTarget, Route, default_board, route
+from tflm_zephyr.device.transport import DeviceTarget, Link, Route, default_board, route
 from tflm_zephyr.errors import AppError, BuildError, DeviceError
 
-_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount")
+DEFAULT_TIMEOUT_S = 60.0
+_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount", "timeout")
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
@@ -83,25 +85,46 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
         refuse_flags(args, _OF_BOARDS, "is for boards and QEMU, not for this host")
         return run_host(args, say)
     manifest = load_manifest(args.app)
-    _refuse_host_link(args.app)
+    refuse_host_link(args.app)
     found = _route(args)
     board = found.board
     assert board is not None  # as an app is always for a board
-    results = gather_results(
+    results = self_test(
         found.link(),
-        models=len(manifest.models),
-        timeout_s=args.timeout,
-        silence_s=args.timeout,
+        manifest,
+        board,
+        timeout_s=args.timeout or DEFAULT_TIMEOUT_S,
         action=(lambda: _flash(args, board, say)) if args.flash else None,
         on_line=say if args.verbose else None,
     )
-    for result in results:
-        _check(result, manifest, board)
     failed = any(result.status == "fail" for result in results)
     return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)
 
 
-def _refuse_host_link(app: Path) -> None:
+def self_test(
+    link: Link,
+    manifest: AppManifest,
+    board: Board,
+    *,
+    timeout_s: float,
+    action: Callable[[], None] | None = None,
+    on_line: Say | None = None,
+) -> list[RunResult]:
+    """The results of the app's self-test behind `link`, one for each model; `action` is done once it listens.
+
+    Raises DeviceError when another app, model or board answers.
+    """
+    models = len(manifest.models)
+    results = gather_results(
+        link, models=models, timeout_s=timeout_s, silence_s=timeout_s, action=action, on_line=on_line
+    )
+    for result in results:
+        _check(result, manifest, board)
+    return list(results)
+
+
+def refuse_host_link(app: Path) -> None:
+    """Raise AppError for an app without a self-test."""
     from tflm_zephyr.codegen import app_file, own_path
 
     path = own_path(app, app_file.NAME)

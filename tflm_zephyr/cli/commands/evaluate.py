@@ -71,8 +71,8 @@ def _openers(args: argparse.Namespace, say: Say) -> list[Opener]:
             raise AppError(f"{len(wanted)} ports are as many jobs", where="--jobs", hint="Leave it out")
         return [partial(opened, target, args, say) for target in wanted]
     jobs = args.jobs or 1
-    if args.host is not None and (jobs > 1 or args.resume is not None):
-        raise AppError("all runs in one go there", where="--host", hint="Leave --jobs and --resume out")
+    if not can(wanted[0]).carries_bytes and (jobs > 1 or args.resume is not None):
+        raise AppError("all runs in one go on this host", where="--host", hint="Leave --jobs and --resume out")
     if jobs > 1 and (args.record or not can(wanted[0]).several):
         raise AppError(
             "one port or recording serves one job",

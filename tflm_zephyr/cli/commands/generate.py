@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
@@ -15,6 +16,7 @@ from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.retraining import previous_app, update_of, with_new_models
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.progress import reference_runs
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.cli.report import update as report_update
@@ -28,11 +30,20 @@ from tflm_zephyr.codegen import (
     own_path,
     render_workflow,
     with_held,
+    workflow_path,
 )
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
 from tflm_zephyr.footprint import NO, BoardFit, Runs
+
+
+class NextStep(TypedDict):
+    """Arguments of report.text.generated for its last line."""
+
+    next_board: str
+    workspace: bool
+    unknown: str
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
@@ -45,9 +56,11 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     config, app = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = boards_of(config, workspace, say)
-    made = generate(config, app, tflm_for(config, boards, workspace), boards=boards, compiler=compiler_for(app))
-    workflow = _workflow_path(made.spec, app) if args.ci else None
-    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in(workflow, app))
+    tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
+    with reference_runs("references", quiet=args.quiet) as on_run:
+        made = generate(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
+    workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
+    steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
     if args.check:
         change = app_folder.compare_files(app, app_files(made.spec, made.golden_files, config, app))
         change = app_folder.compare_manifest(change, app, made.manifest)
@@ -70,8 +83,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             workflow,
             report_fit.lines(fits),
             update=[] if update is None else report_update.lines(update),
-            next_board=_next_board(app, made.spec, fits),
-            workspace=workspace is not None,
+            **_next(app, made.spec, fits, workspace is not None),
         ),
         {
             **text.change_json(app, change),
@@ -83,10 +95,15 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     )
 
 
-def _next_board(app: Path, spec: AppSpec, fits: Sequence[BoardFit]) -> str:
-    """The default board of those that the app fits, as far as is known; "" where it fits none."""
+def _next(app: Path, spec: AppSpec, fits: Sequence[BoardFit], workspace: bool) -> NextStep:
+    """The default board of those that the app fits and that exist, as far as is known."""
     fitting = [board for board, fit in zip(spec.boards, fits, strict=True) if fit.verdict.fits != NO]
-    return default_board(DeviceTarget(app=app), fitting).name if fitting else ""
+    there = [board for board in fitting if board.known or workspace]
+    return {
+        "next_board": default_board(DeviceTarget(app=app), there).name if there else "",
+        "workspace": workspace,
+        "unknown": fitting[0].name if fitting and not there else "",
+    }
 
 
 def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
@@ -110,12 +127,10 @@ def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
     return replace(config, name=config.name or identifier(folder.resolve().name)), folder
 
 
-def _workflow_path(spec: AppSpec, app: Path) -> Path:
-    """The workflow's path: at the top of the git checkout around the app, or else in the app itself."""
-    top = next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
-    return top / ".github" / "workflows" / f"{spec.name}.yml"
+def _repository(app: Path) -> Path:
+    """The top of the git checkout around the app, or else the app itself."""
+    return next((path for path in app.resolve().parents if (path / ".git").exists()), app.resolve())
 
 
-def _folder_in(workflow: Path, app: Path) -> str:
-    """The app's folder in the repository of `workflow`."""
-    return Path(os.path.relpath(app.resolve(), workflow.parents[2])).as_posix()
+def _folder_in_repository(app: Path) -> str:
+    return Path(os.path.relpath(app.resolve(), _repository(app))).as_posix()

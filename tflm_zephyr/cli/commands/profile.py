@@ -9,6 +9,7 @@ import json
 from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_all
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
+from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import profile as report
 from tflm_zephyr.device.session import Session
 from tflm_zephyr.errors import AppError
@@ -24,6 +25,8 @@ def do_profile(args: argparse.Namespace, say: Say) -> Done:
     if args.max_regression is not None and args.baseline is None:
         raise AppError("needs a profile to compare with", where="--max-regression", hint="Give --baseline FILE")
     target = one_target(args)
+    if args.input is not None:
+        refuse_flags(args, ["seed", "tflite"], "is for random input, and INPUT is given")
     baseline = profiles.load_profile(args.baseline) if args.baseline is not None else None
     limit = _DEFAULT_REGRESSION if args.max_regression is None else args.max_regression
     with opened(target, args, say) as session:
@@ -56,4 +59,4 @@ def _inputs(args: argparse.Namespace, session: Session) -> tuple[bytes, ...]:
     hello = session.hello
     if args.input is not None:
         return read_all([args.input], hello.inputs, input_options(args, host_front_end(args), session))[0].inputs
-    return seeded_inputs(host_model(args, hello), args.seed)
+    return seeded_inputs(host_model(args, hello), args.seed or 0)

@@ -12,6 +12,7 @@ from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen import (
     app_file,
@@ -58,18 +59,19 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
         emulated = emulator_for(board, emulators)
         like = "" if emulated == board else f" for {board.name}, which has the same core"
         say(f"Measuring on {emulated.name}{like}.")
-        found[key] = measure_app(
-            spec,
-            board,
-            emulated,
-            app,
-            build=_builder(workspace, say if args.verbose else None),
-            link=_link,
-            timeout_s=args.timeout,
-            keep_stack=config.main_stack_bytes is not None,
-            compiler=compiler,
-            on_line=say if args.verbose else None,
-        )
+        with progress(None, emulated.name, "step", quiet=args.quiet or args.verbose) as bar:
+            found[key] = measure_app(
+                spec,
+                board,
+                emulated,
+                app,
+                build=_builder(workspace, say if args.verbose else bar.ninja),
+                link=_link,
+                timeout_s=args.timeout,
+                keep_stack=config.main_stack_bytes is not None,
+                compiler=compiler,
+                on_line=say if args.verbose else None,
+            )
     sizes = tuple(found.values())
     measured = load_measurements(app).with_new(
         [size.arena for item in sizes for size in item.models], [item.stack for item in sizes]

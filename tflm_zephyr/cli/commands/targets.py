@@ -31,8 +31,8 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
         model=args.model or "",
         record=args.record,
         force=args.force,
-        reply_timeout_s=args.reply_timeout,
-        run_timeout_s=args.timeout,
+        reply_timeout_s=args.reply_timeout or DeviceTarget.reply_timeout_s,
+        run_timeout_s=args.timeout or DeviceTarget.run_timeout_s,
     )
     ways = [bool(args.app or ports), args.host is not None, args.replay is not None]
     if sum(ways) != 1:
@@ -41,8 +41,8 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
             where=args.tflm_command,
             hint="Give just one of --app APP, --port URL, --host MODEL, --replay FILE (--port goes with --app)",
         )
-    if args.host is not None and args.record is not None:
-        raise AppError("no bytes go over a link there", where="--host", hint="Leave --record out")
+    if not (args.app or ports) and not can(common).carries_bytes:
+        refuse_flags(args, ["record", "timeout", "reply_timeout"], "is for a link, and no bytes go over one there")
     if args.app is None and not ports:
         refuse_flags(args, ["board", "build_dir"], "is for an app or a port")
     if not ports and (args.host is not None or args.replay is not None):

@@ -12,5 +12,6 @@ from tflm_zephyr.errors import AppError
 def refuse_flags(args: argparse.Namespace, names: Sequence[str], why: str, hint: str = "Leave it out") -> None:
     """Raise AppError for the first flag of `names`, as attributes of `args`, that was given."""
     for name in names:
-        if getattr(args, name, None) not in (None, False, [], ""):
+        value = getattr(args, name, None)
+        if value is not None and value is not False and value not in ([], ""):  # 0 was given
             raise AppError(f"--{name.replace('_', '-')} {why}", where=args.tflm_command, hint=hint)

@@ -33,10 +33,12 @@ def generated(
     update: Sequence[str] = (),
     next_board: str,
     workspace: bool = True,
+    unknown: str = "",
 ) -> str:
     """Shown after `generate`. `fits`: a line for each board's verdict; `update`: the changes of an app that was there.
 
     `next_board`: the board to build for, "" where the app fits none; `workspace`: whether there is one to build in.
+    `unknown`: without a board to build for, one that the app may fit if there is such a board at all.
     """
     spec = made.spec
     lines = [f"App {spec.name} in {app}: {_changes(change)}.", *update]
@@ -53,11 +55,18 @@ def generated(
     lines += fits
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
+        if workflow.parent.name == ".gitlab":
+            lines.append(f"    in .gitlab-ci.yml: include: [{{local: .gitlab/{workflow.name}}}]")
     if any(char.isspace() for char in str(app.resolve())):
         lines.append("  note: Zephyr's Kconfig step fails on a path with a space; move the app before you build it")
     folder = shlex.quote(str(app))
     build = f"tflm-zephyr build {folder} --board {next_board}"
-    if not next_board:
+    if unknown:
+        lines.append(
+            "Next: tflm-zephyr setup DIR makes a workspace, "
+            f"then tflm-zephyr generate -o {folder} --workspace DIR tells whether there is a board {unknown}"
+        )
+    elif not next_board:
         lines.append(f"Next: the app fits none of its boards; tflm-zephyr fit --app {folder}/tflm/app.yaml shows why")
     elif not workspace:
         lines.append(f"Next: tflm-zephyr setup DIR makes a workspace, then {build} --workspace DIR")

@@ -29,10 +29,13 @@ def text(hello: Hello, model: Model, found: Verification, *, itself: bool = Fals
             f"  LiteRT {found.expected.other.version}'s reference kernels give the same for "
             f"{found.litert_equal} of {found.count}"
         )
-    if itself:
-        lines.append("  note: both sides are TFLM on this host: that says nothing about a device; give --app or --port")
-    lines += [f"  note: {note}" for note in found.expected.notes]
+    lines += [f"  note: {note}" for note in _notes(found, itself=itself)]
     return "\n".join(lines + (_failure(model, found.failure) if found.failure else []))
+
+
+def _notes(found: Verification, *, itself: bool) -> list[str]:
+    alone = "both sides are TFLM on this host: that says nothing about a device; give --app or --port"
+    return [*([alone] if itself else []), *found.expected.notes]
 
 
 def _failure(model: Model, failure: Failure) -> list[str]:
@@ -105,8 +108,8 @@ def _array(given: OperatorInput) -> numpy.ndarray | None:
     return raw_elements(form_of(tensor), given.data).reshape(tensor.shape)
 
 
-def plain(hello: Hello, model: Model, found: Verification) -> dict[str, Any]:
-    """The verdict as JSON values."""
+def plain(hello: Hello, model: Model, found: Verification, *, itself: bool = False) -> dict[str, Any]:
+    """The verdict as JSON values; `itself` as for `text`."""
     failure = found.failure
     return {
         "model": hello.model,
@@ -119,7 +122,7 @@ def plain(hello: Hello, model: Model, found: Verification) -> dict[str, Any]:
         "close": found.close,
         "reference": found.expected.source,
         "litert_equal": found.litert_equal,
-        "notes": list(found.expected.notes),
+        "notes": _notes(found, itself=itself),
         "failure": None if failure is None else _failure_json(model, failure),
     }
 

@@ -398,7 +398,7 @@ def test_folders_are_classes(tool: Tool, bench: Bench) -> None:
         (["d.npz", "--port", "a", "--resume", "d.npz"], "d.npz: holds no results to go on from"),
         (["empty", "--app", "a"], "empty: holds no folders with files"),
         (["d.npz", "--port", "a", "--resume", "empty"], "empty: cannot be read (Is a directory). Name another file"),
-        (["d.npz", "--host", "m.tflite", "--record", "r"], "--host: no bytes go over a link there"),
+        (["d.npz", "--host", "m.tflite", "--record", "r"], "--record is for a link, and no bytes go over one there"),
     ],
 )
 def test_what_is_wrong_is_one_line(tool: Tool, bench: Bench, argv: list[str], said: str) -> None:
