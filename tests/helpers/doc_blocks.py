@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,22 +150,17 @@ def run_blocks(
     """
     count = 0
     for block in blocks:
+        hidden = (Step(block.notes["before"]),) if "before" in block.notes else ()
         if block.language not in SHELLS:
             (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
-            continue
-        for step in (*(Step(command) for command in _before(block)), *block.steps):
+        for step in (*hidden, *(block.steps if block.language in SHELLS else ())):
             printed = _run(step, block, folder, environ or {})
             count += 1
             if step.output:
                 wrong = difference(step.output, printed.splitlines(), numbers=numbers)
                 assert not wrong, f"{block.where}: {step.command}\n{wrong}\nall of the output:\n{printed}"
     return count
-
-
-def _before(block: Block) -> Iterator[str]:
-    if "before" in block.notes:
-        yield block.notes["before"]
 
 
 def _run(step: Step, block: Block, folder: Path, more: Mapping[str, str]) -> str:
