@@ -74,13 +74,14 @@ def command_lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
 def test_command_lines_parse(path: Path) -> None:
+    parser = main.build_parser("tflm-zephyr")
     for line in command_lines(path):
         argv = shlex.split(line.replace("west tflm", "tflm-zephyr"))[1:]
         if argv[0].startswith("-") or len(argv) == 1:  # an option, or a command's bare name
             assert argv[0] in ("--version", "--help") or hasattr(main, f"_{argv[0]}"), line
             continue
         try:
-            main.build_parser("tflm-zephyr").parse_args(argv)
+            parser.parse_args(argv)
         except SystemExit:
             raise AssertionError(f"{path.name}: `{line}` is no command line") from None
 
