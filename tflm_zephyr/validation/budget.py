@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An app's budget: limits on its arena, flash, RAM and instructions by board, and what a build takes of them.
 
-budget.yaml, beside the app file:
+budget.yaml, in the folder of the app:
 
     all: {arena: 12000}
     boards:
