@@ -361,7 +361,7 @@ def test_odd_file_names_work(tool: Tool, tmp_path: Path, name: str) -> None:
         ("generate", "m", "--runs", "0"),
         ("generate", "m", "--runs", "²"),
         ("generate", "m", "--kernels", "fast"),
-        ("generate", "m", "--ci", "gitlab"),
+        ("generate", "m", "--ci", "jenkins"),
         ("run", "a", "--timeout", "0"),
         ("run", "a", "--timeout", "nan"),
         ("run", "a", "--target", "moon"),
