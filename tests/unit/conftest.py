@@ -15,6 +15,7 @@ import pytest
 from tests.helpers.model_builder import chain
 from tflm_zephyr import process
 from tflm_zephyr.cli import main
+from tflm_zephyr.documents import checked
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.model.types import Model
 
@@ -47,7 +48,10 @@ Tool = Callable[..., Outcome]
 
 @pytest.fixture
 def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Tool]:
-    """Runs a command line as the console script does, with no workspace in the environment or around."""
+    """Runs a command line as the console script does, with no workspace in the environment or around.
+
+    Each document that --json prints is checked against the schema.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "GNUARMEMB_TOOLCHAIN_PATH", "ZEPHYR_SDK_INSTALL_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -59,6 +63,8 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         except SystemExit as err:
             code = err.code if isinstance(err.code, int) else 1
         said = capsys.readouterr()
+        if "--json" in map(str, argv) and said.out:
+            checked(json.loads(said.out), " ".join(map(str, argv)))
         return Outcome(code, said.out, said.err)
 
     monkeypatch.setattr(process._CHILDREN, "on_start", None)

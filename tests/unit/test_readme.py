@@ -76,7 +76,7 @@ def command_lines(path: Path) -> list[str]:
 def test_command_lines_parse(path: Path) -> None:
     parser = main.build_parser("tflm-zephyr")
     for line in command_lines(path):
-        argv = shlex.split(line.replace("west tflm", "tflm-zephyr"))[1:]
+        argv = shlex.split(re.split(r" >>? ", line.replace("west tflm", "tflm-zephyr"))[0])[1:]
         if argv[0].startswith("-") or len(argv) == 1:  # an option, or a command's bare name
             assert argv[0] in ("--version", "--help") or hasattr(main, f"_{argv[0]}"), line
             continue

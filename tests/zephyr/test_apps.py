@@ -51,7 +51,7 @@ def test_stock_model_in_qemu(
     path, board = shared / "models" / f"{model}.tflite", "mps2/an385"
     app = generate_app(tool, apps, f"{model}_{kernels}", path, "-b", board, "--kernels", kernels)
     built = tool("build", app, "--board", board, as_json=True)
-    results = tool("run", app, "--board", board, as_json=True)
+    results = tool("run", app, "--board", board, as_json=True)["results"]
     check_results(results, app, board, workspace.tflm_revision)
     library = "cmsis_nn" if kernels == "auto" else kernels
     assert results[0]["kernels"] == built["kernels"]["asked"] == library

@@ -131,7 +131,7 @@ def test_overlaps_as_wide_as_allowed_and_a_little_wider(tool: Tool, apps: Path, 
     def heads() -> dict[str, int]:
         tool("build", app, "-b", BOARD)
         code = 0 if all(map(allowed, files)) else 1
-        results = tool("run", app, "-b", BOARD, "--timeout", 900, as_json=True, code=code)
+        results = tool("run", app, "-b", BOARD, "--timeout", 900, as_json=True, code=code)["results"]
         assert [result["status"] for result in results] == ["fail" if code else "pass"] * len(files)
         return {result["model"]: result["arena"]["head_bytes"] for result in results}
 
@@ -167,9 +167,9 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     (made,) = tool(*flat, app, "-b", "mps2/an521/cpu0", as_json=True)["models"]
     assert made["head"]["in_place_count"] == 3
     tool("build", app, "-b", "mps2/an521/cpu0")
-    assert tool("run", app, "-b", "mps2/an521/cpu0", as_json=True)[0]["status"] == "pass"
+    assert tool("run", app, "-b", "mps2/an521/cpu0", as_json=True)["results"][0]["status"] == "pass"
     tool("build", app, "-b", "mps2/an385")  # no Helium either
-    assert tool("run", app, "-b", "mps2/an385", as_json=True)[0]["status"] == "pass"
+    assert tool("run", app, "-b", "mps2/an385", as_json=True)["results"][0]["status"] == "pass"
     said = tool("build", app, "-b", HELIUM, code=1)
     assert f"as the kernels cmsis_nn allow it; for {HELIUM} they are cmsis_nn+helium" in said
     assert "--overlap off (overlap: off)" in said
@@ -217,6 +217,6 @@ def test_random_networks_over_their_inputs(tool: Tool, apps: Path, board: str) -
     made = tool("generate", *files, "-o", app, *boards, "--kernels", "cmsis_nn", "--runs", 2, as_json=True)
     assert sum(model["head"]["in_place_count"] > 0 for model in made["models"]) >= 8
     tool("build", app, "-b", board)
-    results = tool("run", app, "-b", board, "--timeout", 600, as_json=True)
+    results = tool("run", app, "-b", board, "--timeout", 600, as_json=True)["results"]
     assert [result["status"] for result in results] == ["pass"] * len(files) and len(files) > 16
     assert {result["kernels"] for result in results} == {"cmsis_nn"}

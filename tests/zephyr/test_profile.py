@@ -22,7 +22,7 @@ DIGITS = ROOT / "samples" / "digits" / "app.yaml"
 def run_with_stacks(tool: Tool, app: Path, board: str) -> dict[str, int]:
     folder = app / "build" / "stacks"
     tool("build", app, "--board", board, "--build-dir", folder, "-D", "CONFIG_INIT_STACKS=y")
-    (result,) = tool("run", app, "--board", board, "--build-dir", folder, as_json=True)
+    (result,) = tool("run", app, "--board", board, "--build-dir", folder, as_json=True)["results"]
     assert result["status"] == "pass"
     stacks: dict[str, int] = result["stacks"]
     return stacks
@@ -78,7 +78,7 @@ def test_new_weights_compile_no_code_of_tflms(tool: Tool, apps: Path, tmp_path: 
     }
     assert {"net_data.S", "net_golden.cpp"} <= compiled
     assert compiled - {"net_data.S", "net_golden.cpp"} <= {"isr_tables.c", "empty_file.c", "configs.c"}
-    (result,) = tool("run", app, "--board", BOARD, as_json=True)
+    (result,) = tool("run", app, "--board", BOARD, as_json=True)["results"]
     assert result["status"] == "pass"
     assert result["sha256"] == load_model(model).sha256[: len(result["sha256"])]
 

@@ -125,5 +125,5 @@ def test_an_app_without_the_link_does_not_grow_and_says_so(tool: Tool, apps: Pat
 def test_the_link_can_be_left_out_of_an_app_that_has_it(app: Path, tool: Tool) -> None:
     folder = app / "build" / "off"
     tool("build", app, "--board", BOARD, "--build-dir", folder, "-D", "CONFIG_TFLM_APP_HOST_LINK=n")
-    (result,) = tool("run", app, "--board", BOARD, "--build-dir", folder, as_json=True)
+    (result,) = tool("run", app, "--board", BOARD, "--build-dir", folder, as_json=True)["results"]
     assert result["status"] == "pass"

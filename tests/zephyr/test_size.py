@@ -75,7 +75,7 @@ def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Work
     }
     assert used[plain]["FLASH"] - used[app]["FLASH"] > 500  # 964 and 580 with GCC 12.2: the planner, less the table
     assert used[app]["RAM"] <= used[plain]["RAM"]
-    results = tool("run", app, "--board", BOARD, as_json=True)
+    results = tool("run", app, "--board", BOARD, as_json=True)["results"]
     check_results(results, app, BOARD, workspace.tflm_revision)
 
     # The negative controls: a buffer of another size, one too many, one too few.
@@ -181,7 +181,7 @@ def test_a_streaming_model_keeps_state_in_the_smallest_arena(tool: Tool, apps: P
 def test_the_tail_is_explained_section_by_section(tool: Tool, apps: Path, workspace: Workspace) -> None:
     app = generate_app(tool, apps, "recorded", DIGITS, "-b", BOARD, "--kernels", "reference")
     tool("build", app, "--record")
-    results = tool("run", app, "--record", as_json=True)
+    results = tool("run", app, "--record", as_json=True)["results"]
     check_results(results, app, BOARD, workspace.tflm_revision)
     sections = {section["name"]: section for section in results[0]["sections"]}
     graph = parse_model(DIGITS.read_bytes()).main

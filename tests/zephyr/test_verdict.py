@@ -74,7 +74,7 @@ def compare(tool: Tool, model: Path, board: str, kernels: str, place: Path) -> N
     app = place / "app"
     asked = ("--board", board, "--kernels", kernels)
     code = 1 if model.stem in ("ad01_int8", "person_detect", "too_large") and board == NS else 0
-    said = tool("fit", model, *asked, code=code, as_json=True)[0]
+    said = tool("fit", model, *asked, code=code, as_json=True)["boards"][0]
     made = tool("generate", model, *asked, "-o", app, "--name", "app", "--force", as_json=True)
     assert made["fit"][0]["fits"] == said["fits"]
     linked = link(tool, app, board, place / "build")

@@ -7,7 +7,7 @@ from tflm_zephyr.arena.arena_plan import ArenaPlan, LibraryArena, PlanRequest, p
 from tflm_zephyr.arena.arena_size import ArenaSize, arena_size
 from tflm_zephyr.arena.candidate_offsets import SEARCH_WORK
 from tflm_zephyr.arena.given_offsets import given_plan
-from tflm_zephyr.arena.head import HeadPlan
+from tflm_zephyr.arena.head import HeadPlan, Placing
 from tflm_zephyr.arena.plan_file import PlanFile, load_plan
 from tflm_zephyr.arena.preallocated import preallocated_tensors
 from tflm_zephyr.arena.requests import Constraints
@@ -23,6 +23,7 @@ __all__ = [
     "Constraints",
     "HeadPlan",
     "LibraryArena",
+    "Placing",
     "PlanFile",
     "PlanRequest",
     "SharedArena",

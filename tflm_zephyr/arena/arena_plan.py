@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.arena.arena_size import ArenaSize, arena_size
 from tflm_zephyr.arena.given_offsets import head_with_offsets
-from tflm_zephyr.arena.head import HeadPlan, plan_head, with_offsets
+from tflm_zephyr.arena.head import HeadPlan, Placing, plan_head, with_offsets
 from tflm_zephyr.arena.plan_file import PlanFile
 from tflm_zephyr.arena.requests import Constraints, Requests, requests_of
 from tflm_zephyr.arena.scheduling import Order, better_order, reordered
@@ -137,11 +137,12 @@ def _planned(
 
 
 def _with_stock_figures(model: Model, arena: LibraryArena, request: PlanRequest) -> HeadPlan:
-    """The head of `arena`, with the linear and greedy sizes of the model as it is in its file, for comparison."""
+    """The head of `arena`, with the linear and greedy plans of the model as it is in its file, for comparison."""
     constraints = Constraints(preallocated=request.constraints.preallocated)
     requests = requests_of(model, arena.library, constraints)
     problem = requests.problem(requests.required)
-    return replace(arena.head, linear_bytes=linear(problem).size_bytes, greedy_bytes=greedy(problem).size_bytes)
+    stock = Placing(requests.graph, requests.entries, greedy(problem))
+    return replace(arena.head, linear_bytes=linear(problem).size_bytes, stock=stock)
 
 
 def _largest_first(arenas: Sequence[LibraryArena]) -> tuple[LibraryArena, ...]:

@@ -10,7 +10,6 @@ in tensorflow/lite/micro/micro_allocator.cc, revision 8d404de7).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from tflm_zephyr.arena.candidate_offsets import candidate_offsets, packed
 from tflm_zephyr.arena.in_place_check import InPlaceCheck
@@ -18,9 +17,18 @@ from tflm_zephyr.arena.requests import Requests
 from tflm_zephyr.arena.simulation import simulate
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.memory_planner import Plan, Problem, greedy, linear
-from tflm_zephyr.model import Graph
+from tflm_zephyr.model import Graph, PlannedScratch, PlannedTensor
 
 OFFLINE = ("auto", "always", "never")
+
+
+@dataclass(frozen=True)
+class Placing:
+    """A plan for the buffers of `graph`; `entries` has the tensor or scratch buffer that is the plan's buffer."""
+
+    graph: Graph
+    entries: tuple[PlannedTensor | PlannedScratch, ...]
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -32,20 +40,21 @@ class HeadPlan:
     TFLM plans at start-up; then the model must carry no plan at all. `unknown` has the operators whose scratch
     buffers are not known: the head is then a guess without them.
 
-    The sizes of the other plans are for comparison. `linear_bytes` and `greedy_bytes` (TFLM's own planner) are for the
-    model as it is in its file, with its operators in the file's order. `packed_bytes` and `in_place_bytes` have
-    scratch buffers placed freely, too, the first without in-place pairs. `in_place_check` is the checker's rule for
-    in-place pairs.
+    The other plans are for comparison. `linear_bytes` and `stock` (TFLM's own planner) are for the model as it is in
+    its file, with its operators in the file's order. `packing` and `in_place_packing` have scratch buffers placed
+    freely, too, the first without in-place pairs. `entries` are the problem's buffers as tensors and scratch buffers.
+    `in_place_check` is the checker's rule for in-place pairs.
     """
 
     graph: Graph
+    entries: tuple[PlannedTensor | PlannedScratch, ...]
     problem: Problem
     plan: Plan
     offsets: tuple[int, ...] | None
     linear_bytes: int
-    greedy_bytes: int
-    packed_bytes: int
-    in_place_bytes: int
+    stock: Placing
+    packing: Plan
+    in_place_packing: Plan
     lower_bound_bytes: int
     unknown: tuple[str, ...]
     variables_planned: bool
@@ -56,18 +65,35 @@ class HeadPlan:
         """The head that TFLM reports with this plan."""
         return self.plan.size_bytes
 
-    @cached_property
+    @property
+    def greedy_bytes(self) -> int:
+        """The head that TFLM's own planner makes of the model as it is."""
+        return self.stock.plan.size_bytes
+
+    @property
+    def packed_bytes(self) -> int:
+        """The head with all buffers placed freely."""
+        return self.packing.size_bytes
+
+    @property
+    def in_place_bytes(self) -> int:
+        """The head with all buffers placed freely and in-place operators."""
+        return self.in_place_packing.size_bytes
+
+    @property
+    def placings(self) -> dict[str, Placing]:
+        """The plans to compare, by name: TFLM's own, packed, in place, and the one that ships."""
+        return {
+            "greedy": self.stock,
+            "packed": Placing(self.graph, self.entries, self.packing),
+            "in_place": Placing(self.graph, self.entries, self.in_place_packing),
+            "shipped": Placing(self.graph, self.entries, self.plan),
+        }
+
+    @property
     def in_place_count(self) -> int:
         """The number of outputs that share bytes with an input, whoever placed them."""
-        spans = [(at, at + size) for at, size in zip(self.plan.offsets, self.problem.sizes, strict=True)]
-        dying: dict[int, list[tuple[int, int]]] = {}
-        for buffer, span in zip(self.problem.buffers, spans, strict=True):
-            if buffer.lower < buffer.upper - 1 and span[0] < span[1]:
-                dying.setdefault(buffer.upper - 1, []).append(span)
-        return sum(
-            any(max(start, one) < min(end, other) for one, other in dying.get(buffer.lower, ()))
-            for buffer, (start, end) in zip(self.problem.buffers, spans, strict=True)
-        )
+        return len({pair.output for pair in self.plan.shared})
 
     @property
     def optimal(self) -> bool:
@@ -102,13 +128,14 @@ def plan_head(requests: Requests, *, offline: str = "auto") -> HeadPlan:
     plan, given = best
     return HeadPlan(
         graph=requests.graph,
+        entries=requests.entries,
         problem=in_place_problem,
         plan=plan,
         offsets=None if plan.method == "greedy" else requests.metadata(given),
         linear_bytes=linear(problem).size_bytes,
-        greedy_bytes=stock.size_bytes,
-        packed_bytes=packings[0].size_bytes,
-        in_place_bytes=min(packing.size_bytes for packing in packings),
+        stock=Placing(requests.graph, requests.entries, stock),
+        packing=packings[0],
+        in_place_packing=min(packings, key=lambda packing: packing.size_bytes),
         lower_bound_bytes=packings[-1].proven_bytes,
         unknown=requests.unknown,
         variables_planned=plan_variables,

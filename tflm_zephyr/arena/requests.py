@@ -58,15 +58,17 @@ class Requests:
     """Buffer requests of one model with one kernel library: tensors (with variables when these get offsets), then
     scratch buffers.
 
-    `assumed` are the lifespans by which TFLM places buffers, `required` those that must hold. `online` marks the
-    buffers that TFLM must place itself, `rows` gives each tensor's row in the metadata, None for scratch. `keys` are
-    (subgraph, tensor), None for scratch. `unknown` has the operators whose scratch is not known. `pairs` are the
-    in-place pairs that a planner may use, by index; `in_place_check` is the checker's own rule for them.
+    `entries` are the buffers. `assumed` are the lifespans by which TFLM places buffers, `required` those that must
+    hold. `online` marks the buffers that TFLM must place itself, `rows` gives each tensor's row in the metadata,
+    None for scratch. `keys` are (subgraph, tensor), None for scratch. `unknown` has the operators whose scratch is
+    not known. `pairs` are the in-place pairs that a planner may use, by index; `in_place_check` is the checker's
+    own rule for them.
     """
 
     graph: Graph
     library: KernelLibrary
     constraints: Constraints
+    entries: tuple[PlannedTensor | PlannedScratch, ...]
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     assumed: tuple[Lifespan, ...]
@@ -183,6 +185,7 @@ def requests_of(
         graph=graph,
         library=library,
         constraints=constraints,
+        entries=tuple(entries),
         names=tuple(_name(entry) for entry in entries),
         sizes=tuple(entry.size_bytes for entry in entries),
         assumed=tuple(assumed[t.subgraph, t.tensor] for t in tensors) + tuple(s.lifespan for s in graph.scratch),

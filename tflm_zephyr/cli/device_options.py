@@ -38,6 +38,9 @@ def add_evaluate(commands: Commands) -> None:
     parser = add_command(commands, "evaluate", "run a labelled data set through a device, or through several at once")
     parser.add_argument("data", type=Path, metavar="DATA", help=".npz (x, y), or a folder with a folder for each class")
     _model(parser)
+    parser.add_argument(
+        "--float", type=Path, metavar="MODEL", help="a float .tflite to compare with, run on this host on the same .npz"
+    )
     parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
     _labels(parser)
     parser.add_argument(

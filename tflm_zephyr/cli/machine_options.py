@@ -32,6 +32,7 @@ def add_inspect(commands: Commands) -> None:
     """`inspect`."""
     parser = add_command(commands, "inspect", "show a model's tensors, operators, and what each kernel library does")
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .tflite file")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the model's page, as `report MODEL -o` does")
 
 
 def _workspace(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -39,7 +38,9 @@ from tflm_zephyr.cli.options import size as _size
 from tflm_zephyr.cli.output import output_failed, write_error, write_out
 from tflm_zephyr.cli.plan_options import add_plan as _plan
 from tflm_zephyr.cli.plan_options import add_planning
+from tflm_zephyr.cli.report_options import add_report as _report
 from tflm_zephyr.cli.version import ShowVersion
+from tflm_zephyr.documents import enveloped
 from tflm_zephyr.errors import ToolError
 
 _BOARD_HELP = "one of the app's boards (default: the first that QEMU emulates, with --port the first other)"
@@ -53,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         args = build_parser("tflm-zephyr").parse_args(argv)
+        args.command_line = sys.argv[1:] if argv is None else argv
     except OSError as err:  # of --help or --version
         return output_failed(err)
     except ToolError as err:  # of --print-completion
@@ -66,13 +68,14 @@ def run(args: argparse.Namespace) -> int:
     ending = catch_signals()
     handler = _handler(args.tflm_command)
     args.confirm = _confirm
+    args.command_line = getattr(args, "command_line", [])
     try:
         if args.quiet and args.verbose:
             raise ToolError("--quiet and --verbose contradict each other", where=args.tflm_command, hint="Give one")
         if args.verbose:
             process.show(lambda line: write_out(line, sys.stderr))
         done = handler(args, _say(sys.stderr if args.json else sys.stdout, quiet=args.quiet))
-        write_out(json.dumps(_finite(done.json), indent=2) if args.json else done.text, sys.stdout)
+        write_out(_document(args, done) if args.json else _shown(done), sys.stdout)
         return done.code
     except ToolError as err:
         if args.traceback:
@@ -137,6 +140,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         _verify,
         _evaluate,
         _profile,
+        _report,
         _boards,
         _ports,
     ):
@@ -348,13 +352,22 @@ def _workspace(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _finite(value: object) -> object:
-    """`value` with None in place of infinities and NaN, which JSON lacks."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+def _document(args: argparse.Namespace, done: Done) -> str:
+    """The command's result as a JSON document."""
+    kind = done.document or args.tflm_command
+    return json.dumps(enveloped(kind, done.json, args.command_line), indent=2)
+
+
+def _shown(done: Done) -> str:
+    """The result as text, drawn for the terminal where there is one."""
+    if done.terminal is None or not sys.stdout.isatty():
+        return done.text
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        console.print(done.terminal(console.width))
+    return captured.get().rstrip("\n")
 
 
 def _say(stream: TextIO, *, quiet: bool) -> Callable[[str], None]:

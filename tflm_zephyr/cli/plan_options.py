@@ -56,6 +56,9 @@ def add_plan(commands: Commands) -> None:
         help="a tensor, by name or index, that a buffer of the app's own holds; may be repeated",
     )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the arena before and after, as an SVG")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="the same as a PNG")
+    parser.add_argument("--force", action="store_true", help="replace these two, keeping them as .orig")
     parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
     parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
     parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")

@@ -8,13 +8,23 @@ from tflm_zephyr.memory_planner.checker import WhyUnsafe, check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.linear_planner import linear
 from tflm_zephyr.memory_planner.packing import pack
-from tflm_zephyr.memory_planner.problem import Buffer, InPlacePair, Plan, Problem, align_up, lower_bound, most_saved
+from tflm_zephyr.memory_planner.problem import (
+    Buffer,
+    InPlacePair,
+    Plan,
+    Problem,
+    SharedBytes,
+    align_up,
+    lower_bound,
+    most_saved,
+)
 
 __all__ = [
     "Buffer",
     "InPlacePair",
     "Plan",
     "Problem",
+    "SharedBytes",
     "WhyUnsafe",
     "align_up",
     "check_plan",

@@ -108,6 +108,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class SharedBytes:
+    """Bytes that the buffers `input` and `output` (indices) share, the first read last where the second begins."""
+
+    input: int
+    output: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """An offset in bytes for each of the problem's buffers; `method` names the planner's method that found it.
 
@@ -123,6 +132,21 @@ class Plan:
     def size_bytes(self) -> int:
         """The peak: bytes of arena that the plan needs."""
         return peak(self.problem.sizes, self.offsets)
+
+    @cached_property
+    def shared(self) -> tuple[SharedBytes, ...]:
+        """Inputs and outputs of one operator that share bytes: the in-place pairs in use, whoever placed them."""
+        spans = [(at, at + size) for at, size in zip(self.offsets, self.problem.sizes, strict=True)]
+        dying: dict[int, list[int]] = {}
+        for i, buffer in enumerate(self.problem.buffers):
+            if buffer.lower < buffer.upper - 1 and spans[i][0] < spans[i][1]:
+                dying.setdefault(buffer.upper - 1, []).append(i)
+        return tuple(
+            SharedBytes(source, result, size)
+            for result, buffer in enumerate(self.problem.buffers)
+            for source in dying.get(buffer.lower, ())
+            if (size := min(spans[result][1], spans[source][1]) - max(spans[result][0], spans[source][0])) > 0
+        )
 
 
 def peak(sizes: Sequence[int], offsets: Sequence[int]) -> int:

@@ -12,6 +12,7 @@ from tflm_zephyr.validation.invocation import invoke_all
 from tflm_zephyr.validation.labels import SampleOutputs, check_labels, load_labels, ranked_classes, shown_values
 from tflm_zephyr.validation.profile import Cost, CostChange, MeasuredProfile, as_json
 from tflm_zephyr.validation.verification import Failure, Verification, random_samples, verify
+from tflm_zephyr.validation.worst_cases import WorstCase, worst_cases
 
 __all__ = [
     "ARENA",
@@ -34,6 +35,7 @@ __all__ = [
     "SampleOutputs",
     "Spending",
     "Verification",
+    "WorstCase",
     "as_json",
     "check_labels",
     "deviate",
@@ -51,4 +53,5 @@ __all__ = [
     "shown_values",
     "spendings",
     "verify",
+    "worst_cases",
 ]

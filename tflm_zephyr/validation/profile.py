@@ -15,6 +15,7 @@ from tflm_zephyr.errors import DeviceError, ToolError
 from tflm_zephyr.plain_values import Limits, Rules, load_json, read_values
 
 _VERSION = 1
+_ENVELOPE = ("document", "schema_version", "tool_version", "command")  # of the same profile as a document
 _MOST = (1 << 64) - 1
 _Ticks = Annotated[int, Limits(0, _MOST)]
 _Count = Annotated[int, Limits(1, _MOST)]
@@ -119,7 +120,7 @@ def load_profile(path: Path) -> MeasuredProfile:
         raw = load_json(path)
         if not isinstance(raw, dict) or raw.get("version") != _VERSION:
             raise ValueError(f"no profile of version {_VERSION}")
-        return read_values(MeasuredProfile, raw, Rules(ignored=("version", "changes")))
+        return read_values(MeasuredProfile, raw, Rules(ignored=("version", "changes", *_ENVELOPE)))
     except OSError as err:
         raise ToolError((err.strerror or str(err)).lower(), where=str(path)) from None
     except ValueError as err:

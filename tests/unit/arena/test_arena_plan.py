@@ -148,5 +148,6 @@ def test_no_overlap_where_the_arena_stays_as_large() -> None:
     head = plan_head(model, kernel_library("reference"), in_place=[kernel_library("reference")])
     assert head.in_place_count
     # Whether the planner has offered an overlap is of no account.
-    assert replace(head, problem=replace(head.problem, pairs=())).in_place_count == head.in_place_count
+    free = replace(head.plan, problem=replace(head.problem, pairs=()))
+    assert replace(head, plan=free).in_place_count == head.in_place_count
     assert arenas(model, [kernel_library("reference")], in_place=True)[0].head.offsets is None

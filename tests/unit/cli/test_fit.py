@@ -72,7 +72,7 @@ def test_a_model_that_does_not(tool: Tool, large: Path) -> None:
 def test_as_json(tool: Tool, large: Path) -> None:
     done = tool("fit", large, "-b", NS, "-b", "mps2/an385", "--json")
     assert done.code == 1
-    ns, m3 = done.json
+    ns, m3 = done.json["boards"]
     assert (ns["board"], ns["fits"], m3["fits"], m3["remedies"]) == (NS, "no", "yes", [])
     flash = ns["flash"]
     assert flash["available_bytes"] == 192 * 1024 - 749 < flash["used_bytes"]
@@ -91,7 +91,7 @@ def test_as_json(tool: Tool, large: Path) -> None:
 def test_an_arena_that_does_not_fit(tool: Tool, model_file: Path) -> None:
     done = tool("fit", model_file, "-b", NS, "--arena", "180k", "--json")
     assert done.code == 1
-    (ns,) = done.json
+    (ns,) = done.json["boards"]
     assert ns["flash"]["used_bytes"] < ns["flash"]["available_bytes"] and "TF-M" not in str(ns["notes"])
     options = {remedy["option"]: remedy for remedy in ns["remedies"]}
     assert options["without --arena"]["suffices"] and options["without --arena"]["ram_gain_bytes"] > 170_000
@@ -100,14 +100,14 @@ def test_an_arena_that_does_not_fit(tool: Tool, model_file: Path) -> None:
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_generate_says_the_same(tool: Tool, large: Path, tmp_path: Path) -> None:
-    fit = tool("fit", large, "-b", NS, "--json").json
+    fit = tool("fit", large, "-b", NS, "--json").json["boards"]
     made = tool("generate", large, "-b", NS, "-o", tmp_path / "app", "--json")
     assert made.code == 0  # the app is there all the same: the user may know better
     assert made.json["fit"] == fit
     text = tool("generate", large, "-b", NS, "-b", "mps2/an385", "-o", tmp_path / "app", "--force").out
     assert f"  warning: {NS}, CMSIS-NN kernels: flash " in text and "\n  mps2/an385, CMSIS-NN kernels: flash " in text
     again = tool("fit", "--app", tmp_path / "app" / "tflm" / "app.yaml", "--json")
-    assert again.code == 1 and [board["fits"] for board in again.json] == ["no", "yes"]
+    assert again.code == 1 and [board["fits"] for board in again.json["boards"]] == ["no", "yes"]
 
 
 @pytest.mark.usefixtures("no_engine")
@@ -132,7 +132,7 @@ def workspace(tmp_path: Path) -> Path:
 def test_a_board_of_the_workspace(tool: Tool, model_file: Path, large: Path, workspace: Path) -> None:
     done = tool("fit", model_file, "-b", "small/soc", "-w", workspace, "--json")
     assert done.code == 0
-    (found,) = done.json
+    (found,) = done.json["boards"]
     assert (found["flash"]["available_bytes"], found["ram"]["available_bytes"]) == (512 * 1024, 96 * 1024)
     assert any("stands in" in note for note in found["notes"])
     (workspace / "zephyr/boards/maker/small/small.yaml").write_text(
@@ -175,7 +175,7 @@ def test_what_no_engine_runs_has_no_reference(tool: Tool, tmp_path: Path, monkey
     )
     fit = tool("fit", "--app", "app.yaml", "--json")
     assert fit.code == 1 and not fit.err
-    (said,) = fit.json
+    (said,) = fit.json["boards"]
     (made,) = tool("generate", "--app", "app.yaml", "-o", "app", "--json").json["fit"]
     golden = 4 * (2000 + 150) + 1 + 8
     assert said["flash"]["used_bytes"] - made["flash"]["used_bytes"] == golden

@@ -40,7 +40,9 @@ def test_in_place_holds_for_the_boards_of_the_plan(tool: Tool, shared: Path) -> 
     assert "In place: 7 outputs are written over inputs." in said
     assert "The plan is safe with cmsis_nn kernels for nrf9160dk/nrf9160/ns, mps2/an385 alone." in said
     Path("plan.json").write_text(json.dumps(every))
-    assert tool("plan", model, "--kernels", "cmsis_nn", "--plan-file", "plan.json", "--json").json == every
+    assert tool("plan", model, "--kernels", "cmsis_nn", "--plan-file", "plan.json", "--json").json | {
+        "command": []
+    } == every | {"command": []}
     refused = tool("plan", model, "--kernels", "cmsis_nn", "--core", "cortex-m55", "--plan-file", "plan.json")
     assert "no overlap has been tried with CMSIS-NN on Helium" in refused.one_line()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import struct
 import subprocess
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tests.conftest import ROOT
 from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
 from tests.helpers.model_builder import chain
 from tflm_zephyr.boards.board import load_board
+from tflm_zephyr.cli.main import build_parser
 from tflm_zephyr.codegen.app_folder import owned
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, ResolverSpec
 from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
@@ -491,6 +493,18 @@ def test_the_manifest_of_an_app_for_the_nrf_connect_sdk() -> None:
     ]
     assert west["projects"][0]["import"] is True and west["projects"][0]["repo-path"] == "sdk-nrf"
     assert west["group-filter"] == ["+optional"]
+
+
+def test_the_workflows_report_is_made_of_commands() -> None:
+    spec = app(boards=(load_board("nrf9160dk/nrf9160/ns"), load_board("mps2/an385")))
+    steps = workflow(spec)["jobs"]["app"]["steps"]  # type: ignore[index]
+    (script,) = (step["run"] for step in steps if "$GITHUB_STEP_SUMMARY" in step.get("run", ""))
+    lines = [line.partition(">")[0] for line in script.splitlines() if line.strip().startswith("tflm-zephyr")]
+    parsed = [build_parser("tflm-zephyr").parse_args(shlex.split(line)[1:]) for line in lines]
+    made = [args.tflm_command for args in parsed]
+    assert made == ["footprint", "footprint", "report", "report", "report", "report"]
+    assert [args.board for args in parsed[:2]] == ["nrf9160dk/nrf9160/ns", "mps2/an385"]
+    assert parsed[4].compare and all(args.markdown for args in parsed[4:])
 
 
 @pytest.mark.parametrize("folder", ["apps/net", "my apps/ne: t # 'x'", "größe", 'a"b'])

@@ -14,7 +14,7 @@ from tflm_zephyr.cli.report import boards as report
 def do_boards(args: argparse.Namespace, say: Say) -> Done:
     """`boards`: those described under boards/."""
     boards = [load_board(name) for name in known_boards()]
-    return Done(report.boards(boards), [report.board_json(board) for board in boards])
+    return Done(report.boards(boards), {"boards": [report.board_json(board) for board in boards]})
 
 
 def do_ports(args: argparse.Namespace, say: Say) -> Done:
@@ -22,4 +22,4 @@ def do_ports(args: argparse.Namespace, say: Say) -> Done:
     from tflm_zephyr.device.transport import find_ports
 
     ports = find_ports()
-    return Done(report.ports(ports), [asdict(port) for port in ports])
+    return Done(report.ports(ports), {"ports": [asdict(port) for port in ports]})

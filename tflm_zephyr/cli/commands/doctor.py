@@ -12,7 +12,8 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 
 # The toolkit's dependencies, as in pyproject.toml (a test compares them): in a west workspace it is not installed.
 PACKAGES = (
-    "cobs", "flatbuffers", "jinja2", "numpy", "pillow", "pyelftools", "pyserial", "pyyaml", "tflite", "tqdm", "west",
+    "cobs", "flatbuffers", "jinja2", "jsonschema", "numpy", "pillow", "pyelftools", "pyserial", "pyyaml", "rich",
+    "tflite", "tqdm", "west",
 )  # fmt: skip
 
 

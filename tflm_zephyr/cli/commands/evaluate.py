@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 from tflm_zephyr.cli.commands.infer import host_front_end, input_options
 from tflm_zephyr.cli.commands.outcome import Done, Say
@@ -16,8 +17,28 @@ from tflm_zephyr.cli.report import evaluate as report
 from tflm_zephyr.device.session import DeviceTarget
 from tflm_zephyr.device.transport import digest_of
 from tflm_zephyr.errors import AppError, ToolError
-from tflm_zephyr.validation import check_labels, deviate, load_labels, score
-from tflm_zephyr.validation.evaluation import Opener, Pool, SampleResult, load_labelled, run_all, tick_statistics
+from tflm_zephyr.host import NAMES, available
+from tflm_zephyr.model import load_model
+from tflm_zephyr.validation import (
+    Accuracy,
+    Deviation,
+    check_labels,
+    deviate,
+    deviation_host,
+    evaluate_host,
+    load_labels,
+    score,
+    worst_cases,
+)
+from tflm_zephyr.validation.evaluation import (
+    Labelled,
+    Opener,
+    Pool,
+    SampleResult,
+    load_labelled,
+    run_all,
+    tick_statistics,
+)
 
 
 def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
@@ -46,11 +67,25 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
                 )
     if session_can.batches:
         results = _all_at_once(targets(args)[0], args, say, data.inputs)
-    found = judge(hello.outputs[0], data.dataset, [result.output for result in results])
+    outputs = [result.output for result in results]
+    found = judge(hello.outputs[0], data.dataset, outputs)
+    worst = report.worst(hello, worst_cases(hello.outputs[0], data.dataset, outputs), data.inputs)
+    compared = None if args.float is None else _float_model(args, data, found)
     ticks = tick_statistics([result.ticks for result in results]) if session_can.counts_ticks else None
     return Done(
-        report.text(hello, args.data, found, ticks, data.labels),
-        report.plain(hello, args.data, found, ticks, data.labels),
+        "\n".join([report.text(hello, args.data, found, ticks, data.labels), *report.float_lines(compared)]),
+        {**report.plain(hello, args.data, found, ticks, data.labels), "worst": worst, "float": compared},
+    )
+
+
+def _float_model(args: argparse.Namespace, data: Labelled, found: Accuracy | Deviation) -> dict[str, Any]:
+    """The float model of --float on the same data, on this host, as JSON values."""
+    if args.data.is_dir():
+        raise AppError("takes the real values of an .npz", where="--float", hint="Evaluate an .npz, or leave it out")
+    engine = next((name for name in ("litert", "tflm") if available(name)), "litert")
+    judge = evaluate_host if isinstance(found, Accuracy) else deviation_host
+    return report.float_model(
+        args.float, NAMES[engine], judge(load_model(args.float).data, data.dataset, engine=engine), found
     )
 
 

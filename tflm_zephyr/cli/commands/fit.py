@@ -36,7 +36,13 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     made = _made(config, folder, boards_of(config, workspace, say), workspace)
     fits = board_fits(config, folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
-    return Done(report.table(fits, made.notes), report.fits_json(fits), 1 if fails else 0)
+    plain = {"app": made.spec.name, "boards": report.fits_json(fits), "notes": list(made.notes)}
+    return Done(
+        report.table(fits, made.notes),
+        plain,
+        1 if fails else 0,
+        terminal=lambda width: report.table_on_terminal(plain, fits, made.notes),
+    )
 
 
 def board_fits(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from tflm_zephyr.boards import load_board, stem_of
 from tflm_zephyr.cli.commands.outcome import Done, Say
@@ -27,13 +29,18 @@ def do_footprint(args: argparse.Namespace, say: Say) -> Done:
     new, kernels = load_footprint(elf), linked_kernels(elf)
     shown, plain = kernel_report.table(kernels), {"kernels": kernel_report.kernels_json(kernels)}
     if args.against is None:
-        return Done("\n".join([report.footprint(new), *shown]), {**report.footprint_json(new), **plain})
+        return _done("\n".join([report.footprint(new), *shown]), {**report.footprint_json(new), **plain})
     old = load_footprint(find_elf(args.against, app))
     if new.source != old.source:
         say("One of the two builds has no linker map: both are compared by ELF symbols.")
         new, old = (
             load_footprint(found.elf, with_map=False) if found.source == BY_MAP else found for found in (new, old)
         )
-    return Done(
+    return _done(
         "\n".join([report.footprint(new, old), "", *shown]).rstrip(), {**report.footprint_json(new, old), **plain}
     )
+
+
+def _done(lines: str, plain: Mapping[str, Any]) -> Done:
+    """The result; on a terminal a bar for each part stands in front of the lines."""
+    return Done(lines, plain, terminal=lambda width: report.on_terminal(plain, lines))

@@ -66,7 +66,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         change = app_folder.compare_manifest(change, app, made.manifest)
         if workflow is not None:
             change = app_folder.compare_one(change, workflow, steps)
-        return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0)
+        return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0, "check")
     if workflow is not None:
         check_new(workflow, steps, force=args.force)
     fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))

@@ -41,7 +41,11 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
         if len(made.spec.models) != 1:
             raise AppError("the app has several models", where=str(args.data), hint="Give each an app of its own")
         measured = _data(made.spec.models[0], args.data)
-        return Done(text.measured(made.spec.models[0].name, args.data, measured), text.measured_json(measured))
+        return Done(
+            text.measured(made.spec.models[0].name, args.data, measured),
+            text.measured_json(measured),
+            document="run_data",
+        )
     results = [_self_test(model, manifest) for model in made.spec.models]
     failed = any(result.status == "fail" for result in results)
     return Done(text.results(results, manifest.scales), text.results_json(results, manifest.scales), 1 if failed else 0)

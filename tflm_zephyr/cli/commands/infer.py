@@ -44,7 +44,8 @@ def do_infer(args: argparse.Namespace, say: Say) -> Done:
         ]
     lines = report.text(hello, answers, labels, raw=args.raw)
     if args.output is not None:
-        write_new(args.output, report.as_bytes(kind, hello, answers, labels, raw=args.raw), force=args.force)
+        data = report.as_bytes(kind, hello, answers, labels, raw=args.raw, command=args.command_line)
+        write_new(args.output, data, force=args.force)
         lines += f"\nWritten: {args.output}"
     return Done(lines, report.plain(hello, answers, labels, raw=args.raw))
 

@@ -20,7 +20,14 @@ def do_inspect(args: argparse.Namespace, say: Say) -> Done:
     model = load_model(args.model)
     rows = tuple(_rows(model))
     code = 1 if any(row.refused for row in rows) else 0
-    return Done(report.inspection(args.model, model, rows), report.inspection_json(args.model, model, rows), code)
+    lines = report.inspection(args.model, model, rows)
+    if args.html is not None:
+        from tflm_zephyr.cli.commands.report import of_model, write_page
+        from tflm_zephyr.page import page
+
+        write_page(args.html, page(of_model(args.model)), force=False)
+        lines += f"\nWritten: {args.html}"
+    return Done(lines, report.inspection_json(args.model, model, rows), code)
 
 
 def _rows(model: Model) -> Iterator[report.OperatorRow]:

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import plan as report
 from tflm_zephyr.errors import AppError, PlanError
-from tflm_zephyr.files import write_atomically
+from tflm_zephyr.files import write_atomically, write_new
 
 if TYPE_CHECKING:
     from tflm_zephyr.boards import Board
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OF_MODELS = (
     *("board", "core", "overlap", "order", "plan_file", "arena", "preallocate"),
-    *("map", "preserve_inputs", "preserve_all", "variables"),
+    *("map", "svg", "png", "preserve_inputs", "preserve_all", "variables"),
 )
 
 
@@ -63,15 +63,42 @@ def _plan(args: argparse.Namespace) -> Done:
     (item,) = _planned(args)
     if args.output is not None:
         _write_output(args.output, item.path, planned(item.plan.running, item.plan.offsets))
-    return Done(report.plan(item, draw=args.map, written=args.output), report.plan_json(item))
+    plain = report.plan_json(item)
+    pictures = tuple(_pictures(args, plain))
+    written = ((f"Written: {args.output}",) if args.output is not None else ()) + pictures
+    return Done(
+        "\n".join([report.plan(item, draw=args.map, written=args.output), *pictures]),
+        plain,
+        terminal=lambda width: report.plan_on_terminal(item, width, draw=args.map, written=written),
+    )
+
+
+def _pictures(args: argparse.Namespace, plain: dict[str, Any]) -> Iterator[str]:
+    """Write the pictures that are asked for; a line for each."""
+    if args.svg is None and args.png is None:
+        refuse_flags(args, ("force",), "replaces pictures, and none is drawn")
+        return
+    from tflm_zephyr.page import as_png, as_svg
+
+    if args.svg is not None:
+        write_new(args.svg, as_svg(plain).encode(), force=args.force)
+        yield f"Written: {args.svg}"
+    if args.png is not None:
+        write_new(args.png, as_png(plain), force=args.force)
+        yield f"Written: {args.png}"
 
 
 def _plan_several(args: argparse.Namespace) -> Done:
-    refuse_flags(args, ("output", "plan_file", "map", "preallocate"), "is for one model", "Plan the models one by one")
+    refuse_flags(
+        args,
+        ("output", "plan_file", "map", "svg", "png", "force", "preallocate"),
+        "is for one model",
+        "Plan the models one by one",
+    )
     items = _planned(args)
     lines = [report.plan(item, draw=False, written=None) for item in items]
     plain = {"models": [report.plan_json(item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
-    return Done("\n".join([*lines, report.shared(items)]), plain)
+    return Done("\n".join([*lines, report.shared(items)]), plain, document="shared_plan")
 
 
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
@@ -172,6 +199,7 @@ def _plan_csv(args: argparse.Namespace, path: Path) -> Done:
     return Done(
         report.packing(plan, plan.proven_bytes, written=args.output),
         report.packing_json(plan, plan.proven_bytes),
+        document="packing",
     )
 
 

@@ -12,6 +12,7 @@ from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import profile as report
 from tflm_zephyr.device.session import Session
+from tflm_zephyr.documents import enveloped
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_new
 from tflm_zephyr.host import seeded_inputs
@@ -45,13 +46,20 @@ def do_profile(args: argparse.Namespace, say: Say) -> Done:
                 lines.append(f"note: the baseline's {what} is {getattr(baseline, what)}, not {getattr(found, what)}")
         lines.append(report.verdict(changes, limit))
     if args.output is not None:
-        write_new(args.output, f"{json.dumps(profiles.as_json(found), indent=1)}\n".encode(), force=args.force)
+        document = enveloped("profile", profiles.as_json(found), args.command_line)
+        write_new(args.output, f"{json.dumps(document, indent=1)}\n".encode(), force=args.force)
         lines.append(f"Written: {args.output}")
     if args.trace is not None:
         write_new(args.trace, profiles.trace(hello, profile), force=args.force)
         lines.append(f"Written: {args.trace}, for https://ui.perfetto.dev or chrome://tracing")
     failed = any(change.slower for change in changes)
-    return Done("\n".join(lines), report.plain(found, changes), 1 if failed else 0)
+    plain = report.plain(found, changes)
+    return Done(
+        "\n".join(lines),
+        plain,
+        1 if failed else 0,
+        terminal=lambda width: report.on_terminal(hello, plain, lines[1:]),
+    )
 
 
 def _inputs(args: argparse.Namespace, session: Session) -> tuple[bytes, ...]:

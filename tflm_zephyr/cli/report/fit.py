@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE
 from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict
+
+if TYPE_CHECKING:
+    from tflm_zephyr.cli.report.terminal import Drawn
 
 _SAID = {YES: "fits", NO: "DOES NOT FIT", CLOSE: "too close to tell", UNKNOWN: "at least this much; more is not known"}
 
@@ -46,6 +49,13 @@ def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
     for fit in fits:
         found += [*_board(fit), *_parts(fit.verdict)]
     return "\n".join(found)
+
+
+def table_on_terminal(plain: Mapping[str, Any], fits: Sequence[BoardFit], notes: Iterable[str]) -> Drawn:
+    """The same with a bar for each memory of each board; `plain` is the document."""
+    from tflm_zephyr.cli.report import terminal
+
+    return terminal.fit(plain, table(fits, notes).splitlines())
 
 
 def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:

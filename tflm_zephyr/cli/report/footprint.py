@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.footprint import BY_MAP, Footprint, Row, attribution, changes
+
+if TYPE_CHECKING:
+    from tflm_zephyr.cli.report.terminal import Drawn
 
 _ITEMISED = frozenset({attribution.KERNELS, attribution.MODEL, attribution.GOLDEN, attribution.ARENA})
 _SHOWN_CHANGES = 25
@@ -34,6 +37,13 @@ def footprint(new: Footprint, old: Footprint | None = None) -> str:
     if old is not None:
         lines += ["", *_changes(new, old)]
     return "\n".join(lines)
+
+
+def on_terminal(plain: Mapping[str, Any], lines: str) -> Drawn:
+    """A bar for each part, then the same lines; `plain` is the document."""
+    from tflm_zephyr.cli.report import terminal
+
+    return terminal.footprint(plain, ["", *lines.splitlines()])
 
 
 def footprint_json(new: Footprint, old: Footprint | None = None) -> dict[str, Any]:

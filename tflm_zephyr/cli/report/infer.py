@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.device.session import Hello, TensorInfo
+from tflm_zephyr.documents import enveloped
 from tflm_zephyr.tensors import raw_elements, real_values
 from tflm_zephyr.validation import SampleOutputs, ranked_classes, shown_values
 
@@ -103,10 +104,19 @@ def _plain(hello: Hello, answer: SampleOutputs, labels: Sequence[str], *, raw: b
     return {**found, "notes": list(answer.notes)}
 
 
-def as_bytes(kind: str, hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> bytes:
-    """A file of `kind`, one of FORMATS."""
+def as_bytes(
+    kind: str,
+    hello: Hello,
+    answers: Sequence[SampleOutputs],
+    labels: Sequence[str],
+    *,
+    raw: bool,
+    command: Sequence[str] = (),
+) -> bytes:
+    """A file of `kind`, one of FORMATS; a .json is the document that --json prints for `command`."""
     if kind == "json":
-        return f"{json.dumps(plain(hello, answers, labels, raw=raw), indent=1)}\n".encode()
+        document = enveloped("infer", plain(hello, answers, labels, raw=raw), command)
+        return f"{json.dumps(document, indent=1)}\n".encode()
     return _csv(hello, answers, labels, raw=raw) if kind == "csv" else _npz(hello, answers, labels)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,11 @@ from tflm_zephyr.model import shown
 
 if TYPE_CHECKING:
     from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena
+    from tflm_zephyr.cli.report.terminal import Drawn
     from tflm_zephyr.memory_planner import Plan
+    from tflm_zephyr.model import PlannedScratch, PlannedTensor
+
+_BESIDE_THE_MAP = 16  # columns: the step's number, and the bytes alive
 
 
 @dataclass(frozen=True)
@@ -33,22 +37,47 @@ class PlannedModel:
 
 def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
     """After `plan` of a model."""
-    from tflm_zephyr.memory_planner import memory_map
+    figures = (f"  {name:<12} {size:>9}  {note}" for name, size, note in _figures(item))
+    drawn = _map(item, None) if draw else []
+    return "\n".join([*_heading(item), *figures, *_remarks(item), *drawn, *_written(written)])
 
-    largest, head = item.plan.largest, item.plan.head
-    operators = count(len(item.plan.model.main.operators), "operator")
-    lines = [
+
+def plan_on_terminal(item: PlannedModel, width: int, *, draw: bool, written: Sequence[str]) -> Drawn:
+    """The same for a terminal of `width` columns; `written` are lines about files."""
+    from rich.console import Group
+
+    from tflm_zephyr.cli.report import terminal
+
+    shown = terminal.plan(_figures(item), _heading(item), _remarks(item))
+    drawn = [terminal.arena_map(_map(item, width))] if draw else []
+    return Group(shown, *drawn, *written)
+
+
+def _heading(item: PlannedModel) -> list[str]:
+    head, operators = item.plan.head, count(len(item.plan.model.main.operators), "operator")
+    return [
         f"{item.path.name}: {operators}, {count(len(head.problem.buffers), 'buffer')} in the head "
         f"({count(len(head.graph.scratch), 'scratch buffer')}), {item.kernels}",
         *(f"  note: {note}" for note in item.notes),
-        f"  linear       {head.linear_bytes:>9}  every buffer its own place",
-        f"  greedy       {head.greedy_bytes:>9}  TFLM's own placing of the model as it is",
-        f"  packed       {head.packed_bytes:>9}  all buffers placed freely",
-        f"  in-place     {head.in_place_bytes:>9}  {_in_place(head)}",
-        f"  this plan    {head.head_bytes:>9}  {_placing(head)}",
-        f"  lower bound  {head.lower_bound_bytes:>9}  no plan is smaller: {_gap(head)}",
-        f"  tail         {largest.size.tail_bytes:>9}  {largest.size.source}; the arena: {largest.size.bytes}",
     ]
+
+
+def _figures(item: PlannedModel) -> list[tuple[str, int, str]]:
+    """The sizes to compare: name, bytes, note."""
+    head, size = item.plan.head, item.plan.largest.size
+    return [
+        ("linear", head.linear_bytes, "every buffer its own place"),
+        ("greedy", head.greedy_bytes, "TFLM's own placing of the model as it is"),
+        ("packed", head.packed_bytes, "all buffers placed freely"),
+        ("in-place", head.in_place_bytes, _in_place(head)),
+        ("this plan", head.head_bytes, _placing(head)),
+        ("lower bound", head.lower_bound_bytes, f"no plan is smaller: {_gap(head)}"),
+        ("tail", size.tail_bytes, f"{size.source}; the arena: {size.bytes}"),
+    ]
+
+
+def _remarks(item: PlannedModel) -> list[str]:
+    head, lines = item.plan.head, []
     if len({(arena.library.name, arena.size) for arena in item.plan.arenas}) > 1:
         lines += [_arena_line(arena) for arena in item.plan.arenas]
     if item.saved_bytes is not None:
@@ -62,11 +91,19 @@ def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
         )
     if head.in_place_count:
         lines.append(f"  In place: {_in_place_pairs(head)}. The plan is safe with {item.kernels} alone.")
-    if draw:
-        lines += ["", *memory_map.draw(head.plan), memory_map.LEGEND]
-    if written is not None:
-        lines.append(f"Written: {written}")
-    return "\n".join(lines)
+    return lines
+
+
+def _map(item: PlannedModel, width: int | None) -> list[str]:
+    """The map, `width` columns wide."""
+    from tflm_zephyr.memory_planner import memory_map
+
+    cells = memory_map.WIDTH if width is None else max(16, width - _BESIDE_THE_MAP)
+    return ["", *memory_map.draw(item.plan.head.plan, cells), memory_map.LEGEND]
+
+
+def _written(path: Path | None) -> list[str]:
+    return [] if path is None else [f"Written: {path}"]
 
 
 def _arena_line(arena: LibraryArena) -> str:
@@ -125,15 +162,84 @@ def plan_json(item: PlannedModel) -> dict[str, Any]:
     """After `plan` of a model."""
     size = item.plan.largest.size
     names = {arena.library.name for arena in item.plan.arenas}
+    model = item.plan.model
     return {
+        "model": item.path.name,
         **arena_json(item.plan),
         "kernels": next(iter(names)) if len(names) == 1 else "",
         "for": item.kernels,
         "notes": list(item.notes),
         "tail_bytes": size.tail_bytes,
         "arena_bytes": size.bytes,
+        "arena_source": size.source,
         "preallocated_saves_bytes": item.saved_bytes,
+        "tail": [{"name": name, "bytes": used} for name, used in item.plan.largest.tail.sections],
+        "tensors": list(_tensors_json(item.plan.head)),
+        "operators": [
+            {"subgraph": subgraph.index, "index": operator.index, "name": operator.key}
+            for subgraph in model.subgraphs
+            for operator in subgraph.operators
+        ],
+        "placings": list(_placings_json(item.plan)),
     }
+
+
+def _tensors_json(head: HeadPlan) -> Iterator[dict[str, Any]]:
+    """The tensors in the placings."""
+    from tflm_zephyr.model import PlannedTensor
+
+    model = head.graph.model
+    for entry in head.entries:
+        if isinstance(entry, PlannedTensor):
+            subgraph = model.subgraphs[entry.subgraph]
+            tensor = subgraph.tensors[entry.tensor]
+            role = "variable" if tensor.is_variable else "intermediate"
+            for name, indices in (("output", subgraph.outputs), ("input", subgraph.inputs)):
+                role = name if entry.tensor in indices else role
+            yield {
+                "subgraph": entry.subgraph,
+                "index": entry.tensor,
+                "name": tensor.name,
+                "type": tensor.type.value,
+                "shape": list(tensor.shape),
+                "bytes": entry.size_bytes,
+                "role": role,
+            }
+
+
+def _placings_json(found: ArenaPlan) -> Iterator[dict[str, Any]]:
+    """The plans to compare, with operators by their index in the model's file."""
+    for name, placing in found.head.placings.items():
+        order = found.order if placing.graph.model is found.running else None
+        yield {
+            "name": name,
+            "head_bytes": placing.plan.size_bytes,
+            "steps": [_in_file(scope, order) for scope in placing.graph.scopes],
+            "buffers": [
+                {**buffer, **_identity(entry, order)}
+                for buffer, entry in zip(_buffers_json(placing.plan), placing.entries, strict=True)
+            ],
+            "in_place": [
+                {"input": pair.input, "output": pair.output, "bytes": pair.bytes} for pair in placing.plan.shared
+            ],
+        }
+
+
+def _in_file(scope: tuple[int, int] | None, order: Sequence[int] | None) -> list[int] | None:
+    """Subgraph and operator of a scope, as in the model's file, where the main subgraph runs in `order`."""
+    if scope is None:
+        return None
+    subgraph, operator = scope
+    return [subgraph, operator if order is None or subgraph else order[operator]]
+
+
+def _identity(entry: PlannedTensor | PlannedScratch, order: Sequence[int] | None) -> dict[str, Any]:
+    from tflm_zephyr.model import PlannedTensor
+
+    if isinstance(entry, PlannedTensor):
+        return {"kind": "tensor", "subgraph": entry.subgraph, "index": entry.tensor}
+    subgraph, operator = _in_file((entry.subgraph, entry.operator), order) or (0, 0)
+    return {"kind": "scratch", "subgraph": subgraph, "index": operator}
 
 
 def arena_json(plan: ArenaPlan) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.report.infer import target_line
+from tflm_zephyr.cli.report.words import count
 from tflm_zephyr.device.session import Hello
 from tflm_zephyr.validation import Cost, CostChange, MeasuredProfile, as_json
+
+if TYPE_CHECKING:
+    from tflm_zephyr.cli.report.terminal import Drawn
 
 
 def text(hello: Hello, found: MeasuredProfile, changes: Sequence[CostChange]) -> str:
@@ -33,6 +37,15 @@ def text(hello: Hello, found: MeasuredProfile, changes: Sequence[CostChange]) ->
         ]
         lines.append(f"  {'  '.join(cells)}".rstrip())
     return "\n".join(lines)
+
+
+def on_terminal(hello: Hello, plain: Mapping[str, Any], after: Sequence[str]) -> Drawn:
+    """The same with a bar for each operator; `plain` is the document, `after` are lines below the table."""
+    from tflm_zephyr.cli.report import terminal
+
+    unit = plain["unit"] if plain["unit"] == "instructions" else f"ticks at {plain['hz']:,} Hz"
+    before = [target_line(hello), f"  {unit}, the median of {count(plain['runs'], 'run')}"]
+    return terminal.profile(plain, before, after)
 
 
 def _share(cost: Cost, total: Cost) -> str:

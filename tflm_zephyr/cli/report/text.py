@@ -162,7 +162,7 @@ def results(found: Sequence[RunResult], scales: Scales) -> str:
     return "\n".join(line for result in found for line in _result(result, scales[result.model]))
 
 
-def results_json(found: Sequence[RunResult], scales: Scales) -> list[dict[str, Any]]:
+def results_json(found: Sequence[RunResult], scales: Scales) -> dict[str, Any]:
     """Results with each output's real values beside its bytes."""
     plain = []
     for result in found:
@@ -171,7 +171,7 @@ def results_json(found: Sequence[RunResult], scales: Scales) -> list[dict[str, A
             for output, raw in zip(run["outputs"], invocation.outputs, strict=True):
                 output["values"] = real_values(raw.type, raw.data, scales[result.model][raw.index])
         plain.append(entry)
-    return plain
+    return {"results": plain}
 
 
 def _result(result: RunResult, scales: Sequence[tuple[float, int] | None]) -> Iterable[str]:

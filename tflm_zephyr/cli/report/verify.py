@@ -116,6 +116,7 @@ def plain(hello: Hello, model: Model, found: Verification, *, itself: bool = Fal
         "sha256": model.sha256,
         "board": hello.board,
         "kernels": hello.kernels,
+        "where": hello.where,
         "passed": found.passed,
         "samples": found.count,
         "equal": found.equal,

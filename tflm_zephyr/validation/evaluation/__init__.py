@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.validation.evaluation.data import load_labelled
+from tflm_zephyr.validation.evaluation.data import Labelled, load_labelled
 from tflm_zephyr.validation.evaluation.pool import Opener, Pool
 from tflm_zephyr.validation.evaluation.running import TickStatistics, run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 __all__ = [
+    "Labelled",
     "Opener",
     "Pool",
     "SampleResult",

@@ -78,7 +78,7 @@ def test_other_verdicts() -> None:
 
 
 def test_results_json() -> None:
-    (entry,) = json.loads(json.dumps(text.results_json([result("pass", None)], {"net": [(0.5, 2)]})))
+    (entry,) = json.loads(json.dumps(text.results_json([result("pass", None)], {"net": [(0.5, 2)]})))["results"]
     (output,) = entry["runs"][0]["outputs"]
     assert output["values"][:3] == [-1.0, -0.5, 0.0] and bytes.fromhex(output["data"]) == bytes(range(20))
     assert entry["status"] == "pass"

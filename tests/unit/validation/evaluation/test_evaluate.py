@@ -310,9 +310,14 @@ def test_the_command_line_counts_and_draws(tool: Tool, bench: Bench) -> None:
     assert lines[1] == "  d.npz: 23 of 24 right, accuracy 95.83 %"
     assert lines[3].split() == list("01234567") and lines[9].split() == ["5", "0", "0", "0", "1", "0", "3", "0", "0"]
     assert lines[-1] == "  a run takes 200 instructions on average, 99 % of runs 200 instructions at most"
-    one = tool("evaluate", "d.npz", "--app", "demo", "--json").out
-    assert one == tool("evaluate", "d.npz", "--app", "demo", "--json", "-j", "3").out
-    assert json.loads(one)["predictions"] == [k % 8 for k in range(COUNT)]
+    one = tool("evaluate", "d.npz", "--app", "demo", "--json").json
+    assert one | {"command": []} == tool("evaluate", "d.npz", "--app", "demo", "--json", "-j", "3").json | {
+        "command": []
+    }
+    assert one["predictions"] == [k % 8 for k in range(COUNT)]
+    (case,) = one["worst"]
+    assert (case["sample"], case["truth"], case["predicted"], case["score"] > 0) == (3, 5, 3, True)
+    assert case["input"]["kind"] == "values" and case["input"]["elements"] == 4 and one["float"] is None
 
 
 def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

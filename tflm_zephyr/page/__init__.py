@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents -> an HTML page that people pass around, pictures, a summary in Markdown; what changed between two."""
+
+from __future__ import annotations
+
+from tflm_zephyr.page.arena_picture import as_png, as_svg
+from tflm_zephyr.page.bundle import Bundle, bundle
+from tflm_zephyr.page.comparison import comparison
+from tflm_zephyr.page.html import MADE_HERE, page
+from tflm_zephyr.page.markdown import summary
+from tflm_zephyr.page.views import key_figures
+
+__all__ = ["MADE_HERE", "Bundle", "as_png", "as_svg", "bundle", "comparison", "key_figures", "page", "summary"]
