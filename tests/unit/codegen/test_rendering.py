@@ -485,7 +485,7 @@ def test_a_budget_fails_the_job(tmp_path: Path, ci: str, budget: bool, code: int
 
 def test_the_manifest_of_an_app_for_the_nrf_connect_sdk() -> None:
     spec = app(ncs_version="3.4.0", tflm_revision="a" * 40, cmsis_nn_revision="b" * 40)
-    west = yaml.safe_load(render(spec)["west.yml"])["manifest"]
+    west = yaml.safe_load(render_starters(spec)["west.yml"])["manifest"]
     assert [(project["name"], project["revision"]) for project in west["projects"]] == [
         ("nrf", "v3.4.0"),
         ("tflite-micro", "a" * 40),
