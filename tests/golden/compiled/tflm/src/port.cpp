@@ -9,7 +9,7 @@
 #include "link/server.hpp"
 #include "report.hpp"
 
-// Instead of libc's abort(): see CMakeLists.txt.
+// Instead of libc's abort(): see app.cmake.
 extern "C" [[noreturn]] void __wrap_abort(void)
 {
 #ifdef CONFIG_TFLM_APP_HOST_LINK
@@ -19,6 +19,7 @@ extern "C" [[noreturn]] void __wrap_abort(void)
 	k_fatal_halt(K_ERR_KERNEL_PANIC);
 }
 
+#ifdef CONFIG_TFLM_APP_FATAL_HANDLER
 // Zephyr's own handler says nothing unless logging is on; a host would wait in vain.
 extern "C" void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *frame)
 {
@@ -30,3 +31,4 @@ extern "C" void k_sys_fatal_error_handler(unsigned int reason, const struct arch
 	tflm_app::RecordError(static_cast<int>(reason), "fault");
 	k_fatal_halt(reason);
 }
+#endif
