@@ -173,7 +173,9 @@ def _pairs(
             continue
         operator = subgraph.operators[layer.operator]
         try:
-            found = [{(o.input, o.output): o for o in in_place_tensors(lib, model, subgraph, operator)} for lib in libraries]
+            found = [
+                {(o.input, o.output): o for o in in_place_tensors(lib, model, subgraph, operator)} for lib in libraries
+            ]
         except ModelError:
             continue
         for pair in found[0]:
