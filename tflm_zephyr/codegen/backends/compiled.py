@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
+from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
@@ -22,7 +23,11 @@ _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
 @dataclass(frozen=True)
 class CompiledSpec:
-    """A model as compiled code. `data` is the .tflite file that TFLM on the host runs in its place."""
+    """A model as compiled code. `data` is the .tflite file that TFLM on the host runs in its place.
+
+    `registrations` are TFLM's functions whose kernels call the same functions, for the bound of the stack: no layer
+    goes deeper than TFLM's kernel of its operator.
+    """
 
     data: bytes
     program: CompiledModel
@@ -89,7 +94,9 @@ class Compiled(Backend):
         program = compile_model(item.running, setup.own.libraries)
         cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
         note = f"tensors and scratch of {len(program.layers)} layers"
-        return CompiledSpec(item.data, program, cores), ArenaSpec(program.arena_bytes, "planned", note)
+        interpreted, _ = interpreter_model(item, setup)
+        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations)
+        return runtime, ArenaSpec(program.arena_bytes, "planned", note)
 
     def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
         """The kernels of CMSIS-NN that the layers call, and what TFLM's reference functions call."""

@@ -49,6 +49,12 @@ def test_only_the_functions_that_are_called_are_built(tmp_path: Path) -> None:
     assert spec.tflm_sources == {"cmsis_nn": ()}
 
 
+def test_the_stack_is_that_of_tflms_own_kernels(tmp_path: Path) -> None:
+    spec = made(tmp_path).spec
+    assert spec.main_stack_bytes == made(tmp_path, backend="interpreter").spec.main_stack_bytes
+    assert spec.models[0].runtime.registrations == ("Register_FULLY_CONNECTED_INT8",)
+
+
 def test_the_reference_kernels_need_tflms_headers(tmp_path: Path) -> None:
     spec = made(tmp_path, kernels="reference").spec
     assert not spec.cmsis_nn_sources
