@@ -16,16 +16,49 @@ import pytest
 from tests.conftest import ROOT
 from tests.helpers.compiled_host import Checkouts, build, rendered
 from tests.host.networks import network
+from tests.host.operator_models import CASES, Case, Spec, together
 from tests.zephyr.conftest import known_tflm
 from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.compiler import CompiledModel
+from tflm_zephyr.compiler.compilation import EMITTERS
 from tflm_zephyr.host import available, run_many
 from tflm_zephyr.model import Tensor, without_offline_plan
 
 pytestmark = pytest.mark.zephyr
 
+_IMAGE, _GRID = Spec((1, 4, 4, 2)), Spec((2, 3, 4))
+_OTHER = Spec((2, 3, 4), scale=0.11, zero_point=5)
+_ROW = Spec((2, 9), "int8", scale=0.1, zero_point=3)
+_SCALES = (0.02, 0.03, 0.01, 0.015, 0.022)
+_VALUES = tuple(range(-60, 60, 7))
+_BIAS = Spec((5,), "int32", (100, -500, 3, 9, 77), scale=0.001)
+
+
+def _weights(scale: float | tuple[float, ...]) -> Spec:
+    return Spec((5, 8), "int8", _VALUES, scale=scale)
+
+
+# Operators in parameters that random networks do not have; int8 or float, as the tensors say.
+SINGLE = (
+    *(Case(key, (_IMAGE, Spec((1, 1, 1, 2))), (_IMAGE,), {}) for key in ("ADD", "SUB", "MUL")),
+    *(Case(key, (_GRID, _OTHER), (Spec((2, 3, 4), scale=0.07, zero_point=-3),), {}) for key in ("ADD", "SUB", "MUL")),
+    Case("QUANTIZE", (_ROW,), (Spec((2, 9), "int16", scale=0.05),), {}),
+    Case("QUANTIZE", (_ROW,), (Spec((2, 9), "int8", scale=0.13, zero_point=-7),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "int8", scale=0.5, zero_point=4),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "int16", scale=0.3),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "float32"),), (Spec((2, 9), "int16", scale=0.001),), {}),
+    Case("DEQUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "float32"),), {}),
+    Case("SOFTMAX", (Spec((3, 40), scale=0.09, zero_point=7),), (Spec((3, 40)),), {"beta": 0.7}),
+    Case("FULLY_CONNECTED", (Spec((1, 2, 3, 8)), _weights(0.02)), (Spec((1, 2, 3, 5)),), {"keep_num_dims": True}),
+    Case("FULLY_CONNECTED", (Spec((2, 8)), _weights(_SCALES), _BIAS), (Spec((2, 5)),), {}),
+    Case("FULLY_CONNECTED", (Spec((1, 2, 3, 8)), _weights(_SCALES), _BIAS), (Spec((1, 2, 3, 5)),), {}),
+)
+PLAIN = tuple(case for case in CASES if case.key in EMITTERS)
+FLOATS = tuple(case.typed("float32") for case in PLAIN if case.key not in ("QUANTIZE", "DEQUANTIZE"))
+
 MODELS = {
+    "operators": together([*(case.typed("int8") for case in (*PLAIN, *SINGLE)), *FLOATS]),
     "mobilenet": mobilenet(24),
     "dense": dense_chain((40, 17, 33, 8)),
     "flat": flat_convolutions(),

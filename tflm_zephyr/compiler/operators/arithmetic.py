@@ -66,6 +66,8 @@ def _check(b: LayerBuilder) -> tuple[bool, TensorType]:
         raise b.refuse(f"has no direct code for {node.types}")
     if one.type not in (*_ARM, TensorType.FLOAT32):
         raise b.refuse(f"has no direct code for {node.types}")
+    if one.type is TensorType.INT16 and any(zero_point_of(tensor) for tensor in (one, other, result)):
+        raise b.refuse("has int16 tensors with a zero point, which kernels ignore")
     if max(len(t.shape) for t in (one, other, result)) > 4:
         raise b.refuse("has tensors of more than four dimensions")
     return one.shape != other.shape, one.type
