@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float32, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
@@ -36,18 +36,6 @@ def add_scaling(node: Node) -> SumScaling:
         shift,
         (multiplier(one / twice), multiplier(other / twice)),
         multiplier(twice / ((1 << shift) * result)),
-    )
-
-
-def sub_scaling(node: Node) -> SumScaling:
-    """CalculateOpDataSub(): in float32."""
-    one, other, result = (scale_of(tensor) for tensor in (node.input(0), node.input(1), node.output()))
-    shift = 15 if node.output().type is TensorType.INT16 else 20
-    twice = float32(2 * max(one, other))
-    return SumScaling(
-        shift,
-        (multiplier(float32(one / twice)), multiplier(float32(other / twice))),
-        multiplier(float32(twice / float32((1 << shift) * result))),
     )
 
 
@@ -154,14 +142,12 @@ def add(b: LayerBuilder) -> None:
 
 
 def sub(b: LayerBuilder) -> None:
-    """SUB in int8, int16 and float."""
+    """SUB in float. In integers the parameters worked out so far gave other bytes than TFLM on the host."""
     broadcast, kind = _check(b)
-    if kind is TensorType.FLOAT32:
-        parameters = _float_parameters(b)
-        function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
-    else:
-        parameters = _sum_parameters(b, sub_scaling(b.node))
-        function = "BroadcastQuantSubSlow" if broadcast else "Sub"
+    if kind is not TensorType.FLOAT32:
+        raise b.refuse("in integers is not yet equal to TFLM's in every byte")
+    parameters = _float_parameters(b)
+    function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
     b.reference("reference/sub.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
 
 
