@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
 
-from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 
 # A "real" tensor takes the type under test; the others keep theirs.
 REAL = "real"
@@ -59,8 +59,10 @@ class Case:
 
     def build(self) -> bytes:
         """The model's bytes."""
-        model = ModelBuilder()
-        main = model.subgraph()
+        return together([self])
+
+    def add_to(self, main: SubgraphBuilder) -> None:
+        """Add the operator with tensors of its own."""
 
         def add(spec: Spec | None) -> int:
             if spec is None:
@@ -84,13 +86,21 @@ class Case:
 
         inputs, outputs = list(map(add, self.inputs)), list(map(add, self.outputs))
         main.op(self.key, inputs, outputs, options=self.options)
-        main.inputs = [
+        main.inputs += [
             index
             for index, spec in zip(inputs, self.inputs, strict=True)
             if spec is not None and spec.values is None and not spec.variable
         ]
-        main.outputs = outputs
-        return model.finish()
+        main.outputs += outputs
+
+
+def together(cases: Iterable[Case]) -> bytes:
+    """One model with the operators side by side."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    for case in cases:
+        case.add_to(main)
+    return model.finish()
 
 
 _OUTPUTS: Mapping[tuple[str, str], tuple[float, int]] = {

@@ -202,6 +202,11 @@ def _models(parser: argparse.ArgumentParser) -> None:
         help="the arena's planner: this tool (default), or TFLM when the app starts",
     )
     parser.add_argument(
+        "--backend",
+        choices=("interpreter", "compiled"),
+        help="TFLM's interpreter (default), or compiled: kernel calls with constant parameters, less RAM and flash",
+    )
+    parser.add_argument(
         "--planner",
         choices=("tflm", "static"),
         help="TFLM's memory planner (default), or a table of the plan in its place: less flash, a smaller arena",

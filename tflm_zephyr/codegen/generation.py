@@ -12,7 +12,7 @@ from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.codegen.app_file import AppConfig
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
-from tflm_zephyr.codegen.backends import INTERPRETER, backend_of
+from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
@@ -49,7 +49,7 @@ def generate(
     golden: bool = True,
     measured: bool = True,
     compiler: str = "",
-    backend: str = INTERPRETER,
+    backend: str = "",
     on_run: OnRun | None = None,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
@@ -57,8 +57,8 @@ def generate(
     `boards`: the boards of `config` with a workspace's facts on them; None for the facts known without a workspace.
     `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
     which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
-    sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name.
-    `on_run`: gets the progress of the golden runs, see host.OnRun.
+    sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name, "" for
+    the config's. `on_run`: gets the progress of the golden runs, see host.OnRun.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
@@ -66,7 +66,7 @@ def generate(
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     loaded = [load_model(item.model) for item in config.models]
     setup = BuildSetup(config, tflm, app_kernels(config, loaded, boards, tflm))
-    chosen = backend_of(backend)
+    chosen = backend_of(backend or config.backend)
     request = GoldenRequest(app, keep_golden, golden, on_run)
     pairs = zip(config.models, loaded, strict=True)
     built = [built_model(item, model, setup, chosen, request) for item, model in pairs]

@@ -36,7 +36,8 @@ class InPlacePair:
 
     They are alive together at one step only, the input's last and the output's first. Allowed are
     input offset - output offset >= distance (bytes; None: there is no such distance) and, where `in_place`, equal
-    offsets.
+    offsets. For an operator that works from back to front the two change places: `input` is then what it writes, and
+    lies as far above.
     """
 
     input: int
@@ -75,7 +76,7 @@ class Problem:
                 raise PlanError(what, where=self.name)
         for pair in self.pairs:
             one, other = self.buffers[pair.input], self.buffers[pair.output]
-            if one.upper - 1 != other.lower:
+            if one.upper - 1 != other.lower and other.upper - 1 != one.lower:
                 what = f"buffer {other.id} may overlap {one.id}, but is not first used where that one is last used"
                 raise PlanError(what, where=self.name)
 
@@ -163,7 +164,8 @@ def lower_bound(problem: Problem) -> int:
     for pair in problem.pairs:
         saved = saving(problem, pair)
         if saved:
-            pairs.setdefault(problem.buffers[pair.output].lower, []).append((pair.input, pair.output, saved))
+            meet = max(problem.buffers[pair.input].lower, problem.buffers[pair.output].lower)
+            pairs.setdefault(meet, []).append((pair.input, pair.output, saved))
     for buffer, size in zip(problem.buffers, problem.sizes, strict=True):
         change[buffer.lower] += size
         change[buffer.upper] -= size

@@ -47,7 +47,8 @@ class Sections:
                 self.outputs_at[source].append(result)
             self.least_rise[result] = min(self.least_rise[result], lead)
             shared = min(sizes[source], sizes[result] - lead)
-            self.pairs[self.spans[result][0]].append((source, result, shared))
+            meet = max(self.spans[source][0], self.spans[result][0])
+            self.pairs[meet].append((source, result, shared))
 
     def _orders(self, lower: Sequence[int], upper: Sequence[int]) -> list[list[float]]:
         """Ways to prefer one buffer over another, as a rank for each of them: the highest is placed first."""

@@ -9,10 +9,12 @@ Nothing here depends on the revision of CMSIS-NN.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
 INCLUDE_DIR = "Include"
+_SUPPORT = "NNSupportFunctions"
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _FUNCTION = re.compile(r"^[A-Za-z_][\w \t*]*?\b(arm_\w+)\s*\([^;{]*\)\s*\{", re.M)
@@ -30,9 +32,20 @@ class CmsisNnTree:
 
     def closure(self, source: Path) -> tuple[str, ...]:
         """The C sources (paths in the checkout, sorted) for all that `source` names."""
+        return self._closure(self._named(_text(source)))
+
+    def entry_points(self) -> dict[str, tuple[str, ...]]:
+        """The C sources (paths in the checkout, sorted) of each function by name, support functions left out."""
+        return {
+            name: self._closure({name})
+            for name, path in sorted(self._defined.items())
+            if name.startswith("arm_") and _SUPPORT not in path
+        }
+
+    def _closure(self, names: Iterable[str]) -> tuple[str, ...]:
         found: set[str] = set()
         seen: set[str] = set()
-        todo = set(self._named(_text(source)))
+        todo = set(names)
         while todo:
             name = todo.pop()
             seen.add(name)

@@ -48,6 +48,14 @@ INCLUDE_DIRS = (
     "third_party_static/kissfft",
 )
 
+REFERENCE_SUPPORT = (
+    "tensorflow/lite/kernels/internal/common.cc",
+    "tensorflow/lite/kernels/internal/portable_tensor_utils.cc",
+    "tensorflow/lite/kernels/internal/quantization_util.cc",
+    "tensorflow/lite/kernels/internal/reference/portable_tensor_utils.cc",
+)
+"""Sources of the functions that TFLM's reference headers declare and do not define."""
+
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
@@ -62,7 +70,7 @@ class SourceTable:
     """Sources (paths in the tflite-micro checkout, sorted) of the core and of each registration function.
 
     `functions` has the sources of an optimised library that a kernel's source calls: paths in that library's checkout,
-    which is at `library_revision`.
+    which is at `library_revision`. `entry_points` has those of each of its functions ("arm_convolve_s8").
     """
 
     revision: str
@@ -70,6 +78,7 @@ class SourceTable:
     kernels: Mapping[str, tuple[str, ...]]
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     library_revision: str = ""
+    entry_points: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select(self, registrations: Iterable[str]) -> tuple[str, ...]:
         """The sources for the core and these registration functions ("Register_CONV_2D"), sorted.
@@ -90,6 +99,22 @@ class SourceTable:
     def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
         """The optimised library's functions that the TFLM sources `selected` call, sorted."""
         return tuple(sorted({path for source in selected for path in self.functions.get(source, ())}))
+
+    def select_entry_points(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The optimised library's sources that its functions `names` need, sorted.
+
+        Raises BuildError naming a function that it does not have.
+        """
+        wanted: set[str] = set()
+        for name in names:
+            if name not in self.entry_points:
+                raise BuildError(
+                    f"no source defines {name}()",
+                    where=f"cmsis-nn {self.library_revision[:12]}",
+                    hint="Use the backend interpreter, or a CMSIS-NN revision that has it",
+                )
+            wanted.update(self.entry_points[name])
+        return tuple(sorted(wanted))
 
 
 class TflmTree:
@@ -175,6 +200,7 @@ class TflmTree:
             if library is None
             else {path: library.closure(self._root / path) for path in self.optimised_sources()},
             library_revision=library_revision,
+            entry_points={} if library is None else library.entry_points(),
         )
 
 
@@ -188,6 +214,7 @@ def shipped_source_table(library: str = "reference", revision: str = PINNED_REVI
         kernels={name: tuple(sources[i] for i in picks) for name, picks in raw["kernels"].items()},
         functions={name: tuple(sources[i] for i in picks) for name, picks in raw["functions"].items()},
         library_revision=raw.get("library_revision", ""),
+        entry_points={name: tuple(sources[i] for i in picks) for name, picks in raw.get("entry_points", {}).items()},
     )
 
 
@@ -198,7 +225,7 @@ def sources_file(library: str) -> str:
 
 def dump_source_table(table: SourceTable) -> str:
     """`table` as the JSON text that `shipped_source_table` reads."""
-    lists = (table.core, *table.kernels.values(), *table.functions.values())
+    lists = (table.core, *table.kernels.values(), *table.functions.values(), *table.entry_points.values())
     sources = sorted({path for picks in lists for path in picks})
     at = {path: i for i, path in enumerate(sources)}
 
@@ -212,6 +239,7 @@ def dump_source_table(table: SourceTable) -> str:
         "core": [at[path] for path in table.core],
         "kernels": numbered(table.kernels),
         "functions": numbered(table.functions),
+        **({"entry_points": numbered(table.entry_points)} if table.entry_points else {}),
     }
     return json.dumps(raw, indent=1) + "\n"
 

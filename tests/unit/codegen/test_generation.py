@@ -113,7 +113,12 @@ def with_shared_arena(folder: Path) -> AppConfig:
     return replace(config, models=(*config.models, ModelConfig(folder / "relu.tflite")))
 
 
+def compiled(folder: Path) -> AppConfig:
+    return one_model(folder, backend="compiled", kernels="cmsis_nn", model_data="array", host_link=True)
+
+
 GOLDEN_APPS = {
+    "compiled": compiled,
     "two_models": two_models,
     "host_link": with_host_link,
     "static_plan": with_static_plan,

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tflm_zephyr.codegen.backends.backend import Backend
+from tflm_zephyr.codegen.backends.compiled import Compiled
 from tflm_zephyr.codegen.backends.interpreter import Interpreter
 from tflm_zephyr.errors import AppError
 
-INTERPRETER = Interpreter.name
-BACKENDS: dict[str, Callable[[], Backend]] = {INTERPRETER: Interpreter}
+INTERPRETER, COMPILED = Interpreter.name, Compiled.name
+BACKENDS: dict[str, Callable[[], Backend]] = {COMPILED: Compiled, INTERPRETER: Interpreter}
 
 
 def backend_of(name: str) -> Backend:

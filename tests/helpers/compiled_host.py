@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled models as code of this machine: CMSIS-NN's portable C and TFLM's reference headers, layer by layer.
+
+The generated sources are those of an app, compiled as they are; only the compiler is another one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+
+from tflm_zephyr.codegen import AppConfig, ModelConfig, render
+from tflm_zephyr.codegen.backends.compiled import runtime_of
+from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.compiler import CompiledModel
+from tflm_zephyr.tflm import tflm_of
+from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
+
+_FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv")
+_CALLS = """
+#include "models/net_layers.hpp"
+extern "C" int run_layer(uint8_t *arena, size_t layer) { return models::net::RunLayer(arena, layer); }
+extern "C" size_t arena_bytes() { return models::net::kArenaBytes; }
+"""
+
+
+@dataclass(frozen=True)
+class Checkouts:
+    """Sources of TFLM and CMSIS-NN, and a folder for objects that models share."""
+
+    tflm: Path
+    cmsis_nn: Path
+    objects: Path
+
+    def library(self) -> Path:
+        """All of CMSIS-NN and TFLM's support functions as one archive, built once."""
+        archive = self.objects / "libkernels.a"
+        if not archive.exists():
+            c_files = sorted((self.cmsis_nn / "Source").rglob("*.c"))
+            _compile(["gcc", "-O2", *_FLAGS, f"-I{self.cmsis_nn / 'Include'}"], c_files, self.objects / "c")
+            cc_files = [self.tflm / path for path in REFERENCE_SUPPORT]
+            _compile(["g++", "-std=c++17", "-O2", *_FLAGS, *self.tflm_flags()], cc_files, self.objects / "cc")
+            objects = [str(path) for path in self.objects.rglob("*.o")]
+            subprocess.run(["ar", "rcs", str(archive), *objects], check=True)
+        return archive
+
+    def tflm_flags(self) -> list[str]:
+        """Compiler flags for TFLM's headers."""
+        includes = [f"-I{self.tflm / name}" for name in INCLUDE_DIRS]
+        return [*includes, "-DTF_LITE_STATIC_MEMORY", "-DTF_LITE_STRIP_ERROR_STRINGS", "-DNDEBUG"]
+
+
+def _compile(command: Sequence[str], sources: Sequence[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*command, "-c", *map(str, sources)], cwd=folder, check=True)
+
+
+@dataclass
+class HostNetwork:
+    """A compiled model that runs here; `arena` is its memory, 16-byte aligned."""
+
+    program: CompiledModel
+    library: ctypes.CDLL
+    arena: numpy.ndarray
+
+    def write(self, tensor: int, data: bytes) -> None:
+        first = self.program.offsets[tensor]
+        self.arena[first : first + len(data)] = numpy.frombuffer(data, numpy.uint8)
+
+    def read(self, tensor: int) -> bytes:
+        first = self.program.offsets[tensor]
+        size = self.program.model.main.tensors[tensor].size_bytes
+        return self.arena[first : first + size].tobytes()
+
+    def run_layer(self, layer: int) -> bool:
+        return bool(self.library.run_layer(ctypes.c_void_p(self.arena.ctypes.data), ctypes.c_size_t(layer)))
+
+    def outputs_of_layers(self, inputs: Sequence[bytes]) -> list[tuple[int, bytes]]:
+        """(tensor, bytes) of every layer's outputs as the layer leaves them."""
+        main = self.program.model.main
+        for tensor, data in zip(main.inputs, inputs, strict=True):
+            self.write(tensor, data)
+        found = []
+        for layer in self.program.layers:
+            assert self.run_layer(layer.operator), f"{layer.name} failed"
+            found += [(tensor, self.read(tensor)) for tensor in main.operators[layer.operator].outputs]
+        return found
+
+
+def rendered(
+    model: Path, app: Path, kernels: str, board: str = "mps2/an385"
+) -> tuple[Mapping[str, bytes], CompiledModel]:
+    """The files of an app of the model, called "net", and its program."""
+    config = AppConfig(
+        models=(ModelConfig(model, name="net"),),
+        boards=(board,),
+        kernels=kernels,
+        model_data="array",
+        backend="compiled",
+    )
+    made = generate(config, app, tflm_of(None), golden=False)
+    return render(made.spec), runtime_of(made.spec.models[0]).program
+
+
+def build(files: Mapping[str, bytes], program: CompiledModel, folder: Path, checkouts: Checkouts) -> HostNetwork:
+    """The program as a library of this machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for name in files if name.endswith(("_layers.cpp", "_layers.hpp", "_weights.cpp"))]
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files[name])
+    (folder / "calls.cpp").write_text(_CALLS, encoding="utf-8")
+    (source,) = [folder / name for name in names if name.endswith("_layers.cpp")]
+    target = folder / "net.so"
+    sources = [str(folder / name) for name in names if name.endswith(".cpp")]
+    command = ["g++", "-std=c++17", "-shared", "-O1", *_FLAGS, *checkouts.tflm_flags()]
+    command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{source.parents[1]}", *sources, str(folder / "calls.cpp")]
+    subprocess.run([*command, str(checkouts.library()), "-o", str(target)], check=True)
+    library = ctypes.CDLL(str(target))
+    library.arena_bytes.restype = ctypes.c_size_t
+    size = int(library.arena_bytes())
+    raw = numpy.zeros(size + 16, numpy.uint8)
+    first = -raw.ctypes.data % 16
+    return HostNetwork(program, library, raw[first : first + size])

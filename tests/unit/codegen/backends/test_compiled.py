@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend of compiled code: what its apps hold, and which options it refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.small_models import dense, unary
+from tests.zephyr.models import mobilenet
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig, load_app_file
+from tflm_zephyr.codegen.backends.compiled import runtime_of
+from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.errors import AppError, ModelError
+from tflm_zephyr.tflm.revision import tflm_of
+
+
+def config(folder: Path, **options: Any) -> AppConfig:
+    (folder / "dense.tflite").write_bytes(dense())
+    given: dict[str, Any] = {"kernels": "cmsis_nn", "backend": "compiled", **options}
+    return AppConfig((ModelConfig(folder / "dense.tflite"),), "app", ("mps2/an385",), **given)
+
+
+def made(folder: Path, **options: Any) -> Generated:
+    return generate(config(folder, **options), folder / "app", tflm_of(None), golden=False)
+
+
+def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
+    files = render(made(tmp_path).spec)
+    for path, data in files.items():
+        assert b"MicroInterpreter" not in data, path
+    assert not [path for path in files if path.endswith(".tflite")]
+    weights = files["src/models/dense_weights.bin"]
+    listed = re.findall(rb"incbin TFLM_WEIGHTS_FILE, (\d+), (\d+)", files["src/models/dense_weights.S"])
+    assert [(int(first), int(size)) for first, size in listed][-1] != (0, 0)
+    assert sum(int(size) for _, size in listed) == len(weights)
+
+
+def test_only_the_functions_that_are_called_are_built(tmp_path: Path) -> None:
+    spec = made(tmp_path).spec
+    names = {Path(path).stem for path in spec.cmsis_nn_sources}
+    assert "arm_fully_connected_s8" in names
+    assert not [name for name in names if "conv" in name or "wrapper" in name]
+    assert spec.tflm_sources == {"cmsis_nn": ()}
+
+
+def test_the_stack_is_that_of_tflms_own_kernels(tmp_path: Path) -> None:
+    spec = made(tmp_path).spec
+    assert spec.main_stack_bytes == made(tmp_path, backend="interpreter").spec.main_stack_bytes
+    assert spec.models[0].runtime.registrations == ("Register_FULLY_CONNECTED_INT8",)
+
+
+def test_the_reference_kernels_need_tflms_headers(tmp_path: Path) -> None:
+    spec = made(tmp_path, kernels="reference").spec
+    assert not spec.cmsis_nn_sources
+    files = render(spec)
+    assert b"add_library(tflm STATIC" in files["cmake/compiled.cmake"]
+    assert b"reference_integer_ops::FullyConnected" in files["src/models/dense_layers.cpp"]
+
+
+def test_constants_as_an_array_are_the_same_bytes(tmp_path: Path) -> None:
+    spec = made(tmp_path, model_data="array").spec
+    text = render(spec)["src/models/dense_weights.cpp"].decode()
+    data = bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", text))
+    assert data == runtime_of(spec.models[0]).program.constant_bytes
+
+
+def test_the_app_file_names_the_backend(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text("models: [dense.tflite]\nbackend: compiled\n", encoding="utf-8")
+    assert load_app_file(tmp_path / "app.yaml").backend == "compiled"
+    (tmp_path / "app.yaml").write_text("models: [dense.tflite]\nbackend: magic\n", encoding="utf-8")
+    with pytest.raises(AppError, match="backend"):
+        load_app_file(tmp_path / "app.yaml")
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"planner": "static"}, "planner: static"),
+        ({"shared_arena": True}, "shared_arena"),
+        ({"tflm": "module"}, "tflm: module"),
+    ],
+)
+def test_the_interpreters_options_are_refused(options: dict[str, Any], what: str, tmp_path: Path) -> None:
+    with pytest.raises(AppError, match=what):
+        made(tmp_path, **options)
+
+
+def test_preallocated_tensors_are_refused(tmp_path: Path) -> None:
+    given = config(tmp_path)
+    model = replace(given.models[0], preallocated=(PreallocatedConfig("x"),))
+    with pytest.raises(AppError, match="preallocated"):
+        generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)
+
+
+def test_boards_of_two_kernel_libraries_are_refused(tmp_path: Path) -> None:
+    given = replace(config(tmp_path, kernels="auto"), boards=("mps2/an385", "native_sim"))
+    (tmp_path / "dense.tflite").write_bytes(mobilenet(24))
+    with pytest.raises(AppError, match="one kernel library"):
+        generate(given, tmp_path / "app", tflm_of(None), golden=False)
+
+
+def test_an_operator_without_code_is_named(tmp_path: Path) -> None:
+    given = config(tmp_path, kernels="reference")
+    (tmp_path / "dense.tflite").write_bytes(unary("ABS"))
+    with pytest.raises(ModelError, match=r"operator 0 \(ABS\)"):
+        generate(given, tmp_path / "app", tflm_of(None), golden=False)

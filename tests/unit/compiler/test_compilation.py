@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models as kernel calls: functions chosen per core, constants, views, refusals."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tests.helpers.small_models import dense, unary
+from tests.zephyr.models import flat_convolutions, mobilenet
+from tflm_zephyr.compiler import CompiledModel, compile_model, why_not
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.kernels import KernelLibrary, kernel_library
+from tflm_zephyr.model import parse_model
+
+M3, DSP, HELIUM = (kernel_library("cmsis_nn", dsp=dsp, mve=mve) for dsp, mve in ((0, 0), (1, 0), (1, 1)))
+REFERENCE = kernel_library("reference")
+
+
+def functions(data: bytes, *libraries: KernelLibrary) -> list[str]:
+    compiled = compile_model(parse_model(data), libraries)
+    return [call.function for layer in compiled.layers for call in layer.calls]
+
+
+def test_kernels_are_the_concrete_functions_of_the_core() -> None:
+    small = mobilenet(24)
+    plain = functions(small, M3)
+    assert {"arm_convolve_s8", "arm_convolve_1x1_s8_fast", "arm_depthwise_conv_3x3_s8"} <= set(plain)
+    assert functions(small, DSP) == plain
+    assert "arm_depthwise_conv_s8_opt" in functions(small, HELIUM)
+    # An app for both takes the wrapper where they differ.
+    assert "arm_depthwise_conv_wrapper_s8" in functions(small, M3, HELIUM)
+    assert all(name.startswith(("tflite::", "std::")) for name in functions(small, REFERENCE))
+
+
+def test_flat_convolutions_have_their_own_function_on_helium() -> None:
+    assert functions(flat_convolutions(2), M3) == ["arm_convolve_s8"] * 2
+    assert functions(flat_convolutions(2), HELIUM) == ["arm_convolve_1_x_n_s8"] * 2
+
+
+def test_scratch_is_that_of_the_core() -> None:
+    def scratch(library: KernelLibrary) -> dict[str, int]:
+        compiled = compile_model(parse_model(mobilenet(24)), (library,))
+        return {layer.name: layer.scratch_bytes for layer in compiled.layers if layer.scratch_bytes}
+
+    assert "Layer27AveragePool2d" in scratch(DSP)
+    assert "Layer27AveragePool2d" not in scratch(M3)
+    assert scratch(HELIUM)["Layer1DepthwiseConv2d"] == 4 * 124 * 9
+
+
+def test_a_reshape_is_a_view_without_code() -> None:
+    compiled = compile_model(parse_model(mobilenet(24)), (M3,))
+    (view,) = [layer for layer in compiled.layers if layer.key == "RESHAPE"]
+    operator = compiled.model.main.operators[view.operator]
+    assert not view.calls
+    assert compiled.offsets[operator.inputs[0]] == compiled.offsets[operator.outputs[0]]
+
+
+def test_constants_are_weights_biases_multipliers_and_shifts() -> None:
+    compiled = compile_model(parse_model(mobilenet(24)), (M3,))
+    first = {constant.name: constant for constant in compiled.constants if constant.name.endswith("_0")}
+    assert set(first) == {"multipliers_0", "shifts_0", "weights_0", "bias_0"}
+    assert first["weights_0"].c_type == "int8_t"
+    values = struct.unpack(f"<{first['multipliers_0'].elements}i", first["multipliers_0"].data)
+    assert all(1 << 30 <= value < 1 << 31 for value in values)
+
+
+def test_the_arena_is_smaller_than_the_tensors_that_meet() -> None:
+    compiled = compile_model(parse_model(mobilenet(96)), (M3,))
+    # 24x24x32 goes to 24x24x... : without runs input and output of one layer would both be there.
+    biggest = max(layer_bytes(compiled))
+    assert compiled.arena_bytes < biggest
+
+
+def layer_bytes(compiled: CompiledModel) -> list[int]:
+    """Bytes of input and output of each layer."""
+    tensors = compiled.model.main.tensors
+    return [sum(tensors[i].size_bytes for i in (op.inputs[0], op.outputs[0])) for op in compiled.model.main.operators]
+
+
+def test_more_work_is_taken_for_less_memory() -> None:
+    model = parse_model(mobilenet(24))
+    sizes = [compile_model(model, (M3,), slower=share).arena_bytes for share in (0.0, 0.03, 1.0)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_an_operator_without_code_is_named() -> None:
+    model = parse_model(unary("ABS"))
+    assert list(why_not(model, (M3,))) == [0]
+    with pytest.raises(ModelError, match=r"operator 0 \(ABS\).*no direct code"):
+        compile_model(model, (M3,))
+
+
+def test_all_operators_of_a_dense_model_have_code() -> None:
+    assert why_not(parse_model(dense()), (M3,)) == {}
+    with pytest.raises(ModelError, match="Helium"):
+        compile_model(parse_model(dense()), (HELIUM,))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled models on this machine, each layer's whole output against TFLM's, byte for byte.
+
+The kernels are the workspace's: CMSIS-NN's portable C, and TFLM's reference headers.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.conftest import ROOT
+from tests.helpers.compiled_host import Checkouts, build, rendered
+from tests.host.networks import network
+from tests.host.operator_models import CASES, Case, Spec, together
+from tests.zephyr.conftest import known_tflm
+from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.compiler import CompiledModel
+from tflm_zephyr.compiler.compilation import EMITTERS
+from tflm_zephyr.host import available, run_many
+from tflm_zephyr.model import Tensor, without_offline_plan
+
+pytestmark = pytest.mark.zephyr
+
+_IMAGE, _GRID = Spec((1, 4, 4, 2)), Spec((2, 3, 4))
+_OTHER = Spec((2, 3, 4), scale=0.11, zero_point=5)
+_ROW = Spec((2, 9), "int8", scale=0.1, zero_point=3)
+_SCALES = (0.02, 0.03, 0.01, 0.015, 0.022)
+_VALUES = tuple(range(-60, 60, 7))
+_BIAS = Spec((5,), "int32", (100, -500, 3, 9, 77), scale=0.001)
+
+
+def _weights(scale: float | tuple[float, ...]) -> Spec:
+    return Spec((5, 8), "int8", _VALUES, scale=scale)
+
+
+# Operators in parameters that random networks do not have; int8 or float, as the tensors say.
+SINGLE = (
+    *(Case(key, (_IMAGE, Spec((1, 1, 1, 2))), (_IMAGE,), {}) for key in ("ADD", "MUL")),
+    *(Case(key, (_GRID, _OTHER), (Spec((2, 3, 4), scale=0.07, zero_point=-3),), {}) for key in ("ADD", "MUL")),
+    Case("QUANTIZE", (_ROW,), (Spec((2, 9), "int16", scale=0.05),), {}),
+    Case("QUANTIZE", (_ROW,), (Spec((2, 9), "int8", scale=0.13, zero_point=-7),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "int8", scale=0.5, zero_point=4),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "int16", scale=0.3),), {}),
+    Case("QUANTIZE", (Spec((2, 9), "float32"),), (Spec((2, 9), "int16", scale=0.001),), {}),
+    Case("DEQUANTIZE", (Spec((2, 9), "int16", scale=0.1),), (Spec((2, 9), "float32"),), {}),
+    Case("SOFTMAX", (Spec((3, 40), scale=0.09, zero_point=7),), (Spec((3, 40)),), {"beta": 0.7}),
+    Case("FULLY_CONNECTED", (Spec((1, 2, 3, 8)), _weights(0.02)), (Spec((1, 2, 3, 5)),), {"keep_num_dims": True}),
+    Case("FULLY_CONNECTED", (Spec((2, 8)), _weights(_SCALES), _BIAS), (Spec((2, 5)),), {}),
+    Case("FULLY_CONNECTED", (Spec((1, 2, 3, 8)), _weights(_SCALES), _BIAS), (Spec((1, 2, 3, 5)),), {}),
+)
+PLAIN = tuple(case for case in CASES if case.key in EMITTERS)
+FLOATS = tuple(case.typed("float32") for case in PLAIN if case.key not in ("QUANTIZE", "DEQUANTIZE"))
+
+MODELS = {
+    "operators": together([*(case.typed("int8") for case in (*PLAIN, *SINGLE) if case.key != "SUB"), *FLOATS]),
+    "mobilenet": mobilenet(24),
+    "dense": dense_chain((40, 17, 33, 8)),
+    "flat": flat_convolutions(),
+    **{f"network {seed}": network(seed) for seed in range(8)},
+    **{f"float network {seed}": network(seed, "float32") for seed in range(2)},
+}
+SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
+
+
+@pytest.fixture(scope="module")
+def checkouts(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Checkouts:
+    """The workspace's sources."""
+    if shutil.which("g++") is None or not available("tflm"):
+        pytest.skip("needs g++ and TFLM on the host")
+    if workspace.cmsis_nn_dir is None:
+        pytest.skip("needs CMSIS-NN")
+    return Checkouts(known_tflm(workspace), workspace.cmsis_nn_dir, tmp_path_factory.mktemp("objects"))
+
+
+def random_bytes(tensor: Tensor, rng: random.Random) -> bytes:
+    if tensor.type.value == "float32":
+        return numpy.array([rng.uniform(-1, 1) for _ in range(tensor.elements)], "float32").tobytes()
+    return rng.randbytes(tensor.size_bytes)
+
+
+def expected(program: CompiledModel, inputs: list[list[bytes]]) -> list[dict[int, bytes]]:
+    """By run, every written tensor as TFLM leaves it."""
+    main = program.model.main
+    written = dict.fromkeys(tensor for operator in main.operators for tensor in operator.outputs)
+    inner = [tensor for tensor in written if tensor not in main.outputs]
+    done = run_many(without_offline_plan(program.model), inputs, tensors=inner)
+    return [
+        dict(zip(main.outputs, outputs, strict=True)) | dict(zip(inner, tensors, strict=True))
+        for outputs, tensors in zip(done.runs, done.tensors, strict=True)
+    ]
+
+
+def same(tensor: Tensor, got: bytes, want: bytes) -> bool:
+    """Equal bytes; floats within 1e-5 of each other, as compilers fuse operations."""
+    if tensor.type.value != "float32":
+        return got == want
+    pair = (numpy.frombuffer(data, "float32") for data in (got, want))
+    return bool(numpy.allclose(*pair, rtol=1e-5, atol=1e-5))
+
+
+def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts) -> None:
+    files, program = rendered(model, tmp_path / "app", kernels)
+    net = build(files, program, tmp_path / "src", checkouts)
+    main, rng = program.model.main, random.Random(1)
+    inputs = [[random_bytes(main.tensors[tensor], rng) for tensor in main.inputs] for _ in range(2)]
+    for given, want in zip(inputs, expected(program, inputs), strict=True):
+        net.arena[:] = rng.randrange(256)  # bytes that nobody wrote have any value
+        for tensor, got in net.outputs_of_layers(given):
+            assert same(main.tensors[tensor], got, want[tensor]), f"{main.tensors[tensor].label} differs"
+
+
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_are_those_of_tflm(name: str, kernels: str, tmp_path: Path, checkouts: Checkouts) -> None:
+    (tmp_path / "net.tflite").write_bytes(MODELS[name])
+    check(tmp_path / "net.tflite", tmp_path, kernels, checkouts)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_layers_of_samples_are_those_of_tflm(path: Path, tmp_path: Path, checkouts: Checkouts) -> None:
+    check(path, tmp_path, "cmsis_nn", checkouts)

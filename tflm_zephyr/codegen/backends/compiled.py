@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled code: each operator is a call of its kernel with constant parameters; no interpreter, no flatbuffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
+from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
+from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
+from tflm_zephyr.compiler import CompiledModel, compile_model
+from tflm_zephyr.errors import AppError
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.model import Model, Operator, Tensor, TensorType
+from tflm_zephyr.tflm import sources
+
+_KINDS = tuple(TensorType)  # in the order of the schema's numbers
+
+
+@dataclass(frozen=True)
+class CompiledSpec:
+    """A model as compiled code. `data` is the .tflite file that TFLM on the host runs in its place.
+
+    `registrations` are TFLM's functions whose kernels call the same functions, for the bound of the stack: no layer
+    goes deeper than TFLM's kernel of its operator.
+    """
+
+    data: bytes
+    program: CompiledModel
+    cores: tuple[str, ...]
+    registrations: tuple[str, ...] = ()
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of weights and parameters."""
+        return self.program.flash_bytes
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The kernels' functions, sorted."""
+        calls = (call for layer in self.program.layers for call in layer.calls)
+        return tuple(sorted({call.function.removeprefix("tflite::") for call in calls}))
+
+    @property
+    def fixed_head_bytes(self) -> int | None:
+        """All RAM of the model."""
+        return self.program.arena_bytes
+
+    @property
+    def own_memory(self) -> str:
+        """See Runtime."""
+        return "a memory plan that is compiled in"
+
+    def identity(self) -> bytes:
+        """The arena's size."""
+        return str(self.program.arena_bytes).encode()
+
+    def report(self) -> dict[str, Any]:
+        """The layers and their kernels."""
+        return self.program.report()
+
+
+def runtime_of(model: ModelSpec) -> CompiledSpec:
+    """The CompiledSpec of a model of an app with this backend."""
+    assert isinstance(model.runtime, CompiledSpec), f"{model.name} is of another backend"
+    return model.runtime
+
+
+def core_of(library: KernelLibrary) -> str:
+    """The kind of a library's core as CMSIS-NN tells them apart: plain, dsp or helium."""
+    return "helium" if library.core.mve else "dsp" if library.core.dsp else "plain"
+
+
+class Compiled(Backend):
+    """Kernel calls with constant parameters, in one arena that the compiler plans."""
+
+    name: ClassVar[str] = "compiled"
+    templates: ClassVar[str] = "compiled"
+    cmake_include: ClassVar[str] = "cmake/compiled.cmake"
+    zephyr_modules: ClassVar[tuple[str, ...]] = ("tflite-micro",)
+    answers_host: ClassVar[bool] = True
+
+    def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
+        """See Backend. The order of the operators is that of the interpreter's arena."""
+        _check(config, setup)
+        return prepare(config, model, setup.tflm, setup.own)
+
+    def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
+        """See Backend."""
+        program = compile_model(item.running, setup.own.libraries)
+        cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
+        note = f"tensors and scratch of {len(program.layers)} layers"
+        interpreted, _ = interpreter_model(item, setup)
+        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations)
+        return runtime, ArenaSpec(program.arena_bytes, "planned", note)
+
+    def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
+        """The kernels of CMSIS-NN that the layers call, and what TFLM's reference functions call."""
+        programs = [compile_model(item.running, setup.own.libraries) for item in prepared]
+        functions = {name for program in programs for name in program.functions}
+        tflm = any(uses_tflm(program) for program in programs)
+        (library,) = setup.kernels
+        return SourceLists(
+            {library: sources.REFERENCE_SUPPORT if tflm else ()},
+            setup.tflm.sources[library].select_entry_points(functions),
+            sources.INCLUDE_DIRS,
+        )
+
+    def sizes(self, app: AppSpec) -> BackendSizes:
+        """Constants and arenas; the kernels' code was not measured."""
+        return BackendSizes(
+            models=tuple(
+                (
+                    SizePart(f"constants of {model.ident}", model.runtime.flash_bytes, 0),
+                    SizePart(f"arena of {model.ident}", 0, model.arena.bytes),
+                )
+                for model in app.models
+            ),
+            unmeasured=("the code of compiled layers and their kernels was not measured",),
+        )
+
+    def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:
+        """See Backend."""
+        return {
+            "src/models/model_weights.S.j2": lambda app: app.model_data == "binary",
+            "src/models/model_weights.cpp.j2": lambda app: app.model_data == "array",
+        }
+
+    def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
+        """See Backend."""
+        if model is None:
+            return {"uses_tflm": any(uses_tflm(runtime_of(one).program) for one in app.models)}
+        runtime = runtime_of(model)
+        program = runtime.program
+        return {
+            "program": program,
+            "constants": program.constant_offsets,
+            "cores": runtime.cores,
+            "uses_cmsis_nn": bool(program.functions),
+            "copies_rows": any(call.function == "CopyRows" for layer in program.layers for call in layer.calls),
+            "inputs": _placed(model.inputs, program.model.main.inputs, program),
+            "outputs": _placed(model.outputs, program.model.main.outputs, program),
+            **_link_values(program),
+        }
+
+    def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:
+        """The constants that the assembler takes in."""
+        data = runtime_of(model).program.constant_bytes
+        return {f"src/models/{model.ident}_weights.bin": data} if app.model_data == "binary" else {}
+
+
+def uses_tflm(program: CompiledModel) -> bool:
+    """Whether layers call functions of TFLM's headers."""
+    return any(header.startswith("tensorflow/") for header in program.headers)
+
+
+def _check(config: ModelConfig, setup: BuildSetup) -> None:
+    """AppError for options that are the interpreter's alone."""
+    app = setup.app
+    what = ""
+    if len(setup.kernels) > 1:
+        what = f"compiled code is for one kernel library, and these boards take {' and '.join(setup.kernels)}"
+    elif app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
+        what = "planner: static, tflm: module and shared_arena are the interpreter's"
+    elif config.plan_file is not None or config.preallocated or config.arena is not None:
+        what = "plan_file, preallocated and arena are the interpreter's"
+    elif config.custom_operators:
+        what = "custom operators have no compiled code yet"
+    if what:
+        raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
+
+
+def _placed(
+    specs: Sequence[TensorSpec], tensors: Sequence[int], program: CompiledModel
+) -> tuple[tuple[TensorSpec, int], ...]:
+    """Inputs or outputs with their arena offsets."""
+    return tuple((spec, program.offsets[tensor]) for spec, tensor in zip(specs, tensors, strict=True))
+
+
+@dataclass(frozen=True)
+class LinkTensor:
+    """A tensor as the link to a host describes it; `offset` is None where it has no bytes in the arena."""
+
+    index: int
+    name: str
+    name_bytes: int
+    shape: tuple[int, ...]
+    type: int
+    variable: bool
+    quantized: bool
+    scale: float
+    zero_point: int
+    offset: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LinkOperator:
+    """An operator as the link to a host describes it."""
+
+    code: int
+    custom: str | None
+    outputs: tuple[int, ...]
+
+
+def _link_values(program: CompiledModel) -> dict[str, object]:
+    main = program.model.main
+    return {
+        "link_tensors": [_link_tensor(tensor, program) for tensor in main.tensors],
+        "link_operators": [_link_operator(operator) for operator in main.operators],
+        "link_inputs": main.inputs,
+        "link_outputs": main.outputs,
+    }
+
+
+def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
+    quantization = tensor.quantization
+    return LinkTensor(
+        tensor.index,
+        tensor.name,
+        len(tensor.name.encode()),
+        tensor.shape,
+        _KINDS.index(tensor.type),
+        tensor.is_variable,
+        quantization is not None,
+        0.0 if quantization is None else quantization.scales[0],
+        0 if quantization is None else quantization.zero_points[0],
+        program.offsets.get(tensor.index),
+        tensor.size_bytes if tensor.index in program.offsets else 0,
+    )
+
+
+def _link_operator(operator: Operator) -> LinkOperator:
+    return LinkOperator(operator.builtin_code, operator.custom_code, operator.outputs)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model -> layers with constant parameters -> schedule -> kernel calls -> memory plan and its proof."""
+
+from __future__ import annotations
+
+from tflm_zephyr.compiler.compilation import compile_model, why_not
+from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
+from tflm_zephyr.compiler.program import Call, CompiledModel, ConstantArray, Layer, PixelRuns, Place, Pointer, Value
+
+__all__ = [
+    "CMSIS_HEADER",
+    "Call",
+    "CompiledModel",
+    "ConstantArray",
+    "Layer",
+    "PixelRuns",
+    "Place",
+    "Pointer",
+    "Value",
+    "compile_model",
+    "why_not",
+]

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers -> a place in one arena for each tensor, view and scratch buffer, and the runs of the 1x1 convolutions.
+
+The planner and its in-place pairs are those of the interpreter's arena; the compiler adds views (an output that is its
+input's bytes), and 1x1 convolutions in place by runs of pixels, of which it takes those whose cost is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.compiler.operators.layout import VIEWS
+from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
+from tflm_zephyr.compiler.program import Call, Layer
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
+from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
+from tflm_zephyr.model import Model, Subgraph
+
+ALIGNMENT = 16
+SLOWER = 0.03
+"""The share of a model's multiply-accumulates that calls in runs may cost, by the estimate below."""
+_WORK = 2_000_000
+_MOST_CANDIDATES = 40
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Bytes of the arena that tensors share as views of each other: the first one written is `tensors[0]`.
+
+    Needed at each step t with lower <= t < upper; step 0 holds the inputs, step k + 1 is layer k.
+    """
+
+    tensors: tuple[int, ...]
+    size: int
+    lower: int
+    upper: int
+
+
+@dataclass(frozen=True)
+class RunChoice:
+    """A layer that can be in place by runs: the pair's buffers, and (distance, calls) of each way, cheapest first.
+
+    `below` are the ways with the output below the input, `above` those with the output above it.
+    """
+
+    layer: int
+    source: int
+    result: int
+    pixels: PixelLayer
+    below: tuple[tuple[int, int], ...]
+    above: tuple[tuple[int, int], ...]
+    pixel_work: int
+
+    def cost(self, calls: int) -> int:
+        """Multiply-accumulates that `calls` calls add: each sums the weights again, about the work of a pixel."""
+        return (calls - 1) * self.pixel_work
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Offsets by tensor and the scratch's by layer; `layers` have their runs set."""
+
+    layers: tuple[Layer, ...]
+    offsets: Mapping[int, int]
+    scratch: Mapping[int, int]
+    plan: Plan
+    storages: tuple[Storage, ...]
+
+
+def plan_memory(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], *, slower: float = SLOWER
+) -> MemoryPlan:
+    """The smallest plan whose runs cost no more than `slower` of the model's work."""
+    subgraph = model.main
+    layers = _without_views(subgraph, layers)
+    storages = _storages(subgraph, layers)
+    place = {tensor: k for k, storage in enumerate(storages) for tensor in storage.tensors}
+    buffers = [Buffer(_label(subgraph, s), s.lower, s.upper, s.size) for s in storages]
+    scratch = {}
+    for k, layer in enumerate(layers):
+        if layer.scratch_bytes:
+            scratch[layer.operator] = len(buffers)
+            buffers.append(Buffer(f"scratch of layer {layer.operator}", k + 1, k + 2, layer.scratch_bytes))
+    pairs = tuple(_pairs(model, layers, libraries, storages, place))
+    problem = Problem(tuple(buffers), ALIGNMENT, model.where, pairs)
+    choices = tuple(_choices(subgraph, layers, storages, place))
+    plan = _cheapest(problem, choices, slower * sum(layer.macs for layer in layers))
+    offsets = {tensor: plan.offsets[k] for tensor, k in place.items()}
+    scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
+    return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, storages)
+
+
+def _label(subgraph: Subgraph, storage: Storage) -> str:
+    return subgraph.tensors[storage.tensors[0]].label
+
+
+# Views
+
+
+def is_view(subgraph: Subgraph, layer: Layer) -> bool:
+    """Whether the layer's output can be its input's bytes: neither is constant, and they are not both the model's."""
+    if layer.key not in VIEWS:
+        return False
+    operator = subgraph.operators[layer.operator]
+    source, result = operator.inputs[0], operator.outputs[0]
+    if subgraph.tensors[source].is_constant or subgraph.tensors[source].is_variable:
+        return False
+    return not (source in subgraph.inputs and result in subgraph.outputs) and result not in subgraph.inputs
+
+
+def _without_views(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers, those that are views without their copies. A chain from an input to an output keeps one copy."""
+    roots: dict[int, int] = {}
+    found = []
+    for layer in layers:
+        if is_view(subgraph, layer):
+            operator = subgraph.operators[layer.operator]
+            root = roots.get(operator.inputs[0], operator.inputs[0])
+            if not (root in subgraph.inputs and operator.outputs[0] in subgraph.outputs):
+                roots[operator.outputs[0]] = root
+                layer = replace(layer, calls=(), pointers=(), headers=())
+        found.append(layer)
+    return tuple(found)
+
+
+def _storages(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Storage, ...]:
+    root: dict[int, int] = {}
+    born: dict[int, int] = dict.fromkeys(subgraph.inputs, 0)
+    dead: dict[int, int] = {}
+    for k, layer in enumerate(layers):
+        operator = subgraph.operators[layer.operator]
+        if layer.key in VIEWS and not layer.calls:
+            source = operator.inputs[0]
+            root[operator.outputs[0]] = root.get(source, source)
+        for tensor in operator.inputs:
+            dead[tensor] = k + 1
+        for tensor in operator.outputs:
+            born.setdefault(tensor, k + 1)
+    dead.update(dict.fromkeys(subgraph.outputs, len(layers) + 1))
+    members: dict[int, list[int]] = {}
+    for tensor in born:
+        if not subgraph.tensors[tensor].is_constant:
+            members.setdefault(root.get(tensor, tensor), []).append(tensor)
+    return tuple(
+        Storage(
+            tuple(tensors),
+            max(subgraph.tensors[tensor].size_bytes for tensor in tensors),
+            min(born[tensor] for tensor in tensors),
+            1 + max(dead.get(tensor, born[tensor]) for tensor in tensors),
+        )
+        for tensors in members.values()
+    )
+
+
+# In-place pairs
+
+
+def _pairs(
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    storages: Sequence[Storage],
+    place: Mapping[int, int],
+) -> Iterator[InPlacePair]:
+    """The kernels' own in-place pairs, where all libraries allow them."""
+    if any(map(untried, libraries)):
+        return
+    subgraph = model.main
+    for k, layer in enumerate(layers):
+        if len(layer.calls) != 1 or layer.calls[0].copies or layer.calls[0].runs is not None:
+            continue
+        operator = subgraph.operators[layer.operator]
+        try:
+            found = [
+                {(o.input, o.output): o for o in in_place_tensors(lib, model, subgraph, operator)} for lib in libraries
+            ]
+        except ModelError:
+            continue
+        for pair in found[0]:
+            if all(pair in one for one in found) and _meet(storages, place, pair, k):
+                yield _pair(tuple(place[tensor] for tensor in pair), [one[pair] for one in found])
+
+
+def _pair(buffers: Sequence[int], allowed: Sequence[InPlaceTensors]) -> InPlacePair:
+    distances = [one.distance_bytes for one in allowed]
+    known = [distance for distance in distances if distance is not None]
+    distance = max(known) if len(known) == len(distances) else None
+    return InPlacePair(buffers[0], buffers[1], distance, all(one.allows(0, 0) for one in allowed))
+
+
+def _meet(storages: Sequence[Storage], place: Mapping[int, int], pair: Collection[int], layer: int) -> bool:
+    """Whether the layer is the last to use the first tensor's storage, and the first to use the second's."""
+    one, other = (storages[place[tensor]] for tensor in pair)
+    step = layer + 1
+    return one is not other and one.lower < step == one.upper - 1 == other.lower
+
+
+def _choices(
+    subgraph: Subgraph, layers: Sequence[Layer], storages: Sequence[Storage], place: Mapping[int, int]
+) -> Iterator[RunChoice]:
+    for k, layer in enumerate(layers):
+        call = layer.calls[0] if len(layer.calls) == 1 else None
+        if call is None or call.runs is None:
+            continue
+        pair = call.reads[0].tensor, call.writes[0].tensor
+        if not _meet(storages, place, pair, k) or subgraph.operators[layer.operator].inputs.count(pair[0]) != 1:
+            continue
+        pixels = PixelLayer(sum(call.runs.counts), call.runs.in_bytes, call.runs.out_bytes)
+        if pixels.pixels < 2:
+            continue
+        below, above = (pixels.distances(ALIGNMENT, backwards=backwards) for backwards in (False, True))
+        work = layer.macs // pixels.pixels
+        yield RunChoice(k, place[pair[0]], place[pair[1]], pixels, below, above, work)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to run a layer: the bytes that are then alive at its step, its calls, and the pair that allows it."""
+
+    need: int
+    calls: int
+    pair: InPlacePair | None = None
+
+
+def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> Plan:
+    """The smallest plan within the budget: for each size that layers can come to, each layer's cheapest distance."""
+    best = pack(problem, work=_WORK)
+    alive = _alive(problem)
+    ways = [_ways(problem, choice, alive) for choice in choices]
+    sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
+    tried = 0
+    for size in sizes:
+        if size >= best.size_bytes or tried == _MOST_CANDIDATES:
+            break
+        fitting = [[way for way in each if way.need <= size] for each in ways]
+        if not all(fitting) or sum(map(_least_cost, choices, fitting)) > budget:
+            continue
+        tried += 1
+        pairs = tuple(pair for choice, each in zip(choices, fitting, strict=True) for pair in _cheap_pairs(each))
+        plan = pack(replace(problem, pairs=(*problem.pairs, *pairs)), capacity=size, work=_WORK)
+        if plan.size_bytes < best.size_bytes and _cost(choices, plan) <= budget:
+            best = plan
+    return best
+
+
+def _least_cost(choice: RunChoice, ways: Sequence[_Way]) -> int:
+    return choice.cost(min(way.calls for way in ways))
+
+
+def _cheap_pairs(ways: Sequence[_Way]) -> Iterator[InPlacePair]:
+    """The pairs of the ways with the fewest calls, one for each direction; none where a single call is possible."""
+    found: dict[tuple[int, int], _Way] = {}
+    if min(way.calls for way in ways) > 1:
+        for way in ways:
+            if way.pair is not None:
+                key = way.pair.input, way.pair.output
+                if key not in found or way.calls < found[key].calls:
+                    found[key] = way
+    for way in found.values():
+        assert way.pair is not None
+        yield way.pair
+
+
+def _alive(problem: Problem) -> dict[int, int]:
+    """Bytes alive at each step."""
+    found: dict[int, int] = {}
+    for buffer, size in zip(problem.buffers, problem.sizes, strict=True):
+        for step in range(buffer.lower, buffer.upper):
+            found[step] = found.get(step, 0) + size
+    return found
+
+
+def _ways(problem: Problem, choice: RunChoice, alive: Mapping[int, int]) -> list[_Way]:
+    whole = alive[choice.layer + 1]
+    found = [_Way(whole, 1)]
+    for one, other, distances in (
+        (choice.source, choice.result, choice.below),
+        (choice.result, choice.source, choice.above),
+    ):
+        for distance, calls in distances:
+            saved = min(problem.sizes[one], problem.sizes[other] - align_up(distance, ALIGNMENT))
+            found.append(_Way(whole - saved, calls, InPlacePair(one, other, distance)))
+    return found
+
+
+def _cost(choices: Sequence[RunChoice], plan: Plan) -> int:
+    """Work that the runs at the plan's offsets add."""
+    total = 0
+    for choice in choices:
+        runs = choice.pixels.runs(plan.offsets[choice.source] - plan.offsets[choice.result])
+        assert runs is not None, "the plan keeps each pair's distance"
+        total += choice.cost(len(runs.counts))
+    return total
+
+
+def _with_runs(layers: Sequence[Layer], choices: Sequence[RunChoice], plan: Plan) -> Iterator[Layer]:
+    by_layer = {choice.layer: choice for choice in choices}
+    for k, layer in enumerate(layers):
+        choice = by_layer.get(k)
+        if choice is not None:
+            runs = choice.pixels.runs(plan.offsets[choice.source] - plan.offsets[choice.result])
+            assert runs is not None
+            layer = replace(layer, calls=(_cut(layer.calls[0], runs),))
+        yield layer
+
+
+def _cut(call: Call, runs: Runs) -> Call:
+    assert call.runs is not None
+    return replace(call, runs=replace(call.runs, counts=runs.counts, backwards=runs.backwards))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SOFTMAX, LOGISTIC, TANH, QUANTIZE and DEQUANTIZE.
+
+Sources: softmax_common.cc, logistic_common.cc, tanh.cc, quantize_common.cc, dequantize_common.cc and
+cmsis_nn/softmax.cc (tensorflow/lite/micro/kernels).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from tflm_zephyr.compiler.fixed_point import multiplier, rounded, softmax_scaling
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.operators.texts import double_text
+from tflm_zephyr.kernels import scale_of, zero_point_of
+
+_BOTH_FLOAT = "i0 float32 o0 float32"
+_BOTH_INT8 = "i0 int8 o0 int8"
+
+
+def _beta(b: LayerBuilder) -> float:
+    value = b.node.operator.options.get("beta", 0.0)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def softmax(b: LayerBuilder) -> None:
+    """SOFTMAX in int8 and float."""
+    node = b.node
+    source, output = node.input(0), node.output()
+    if not source.shape or source.shape != output.shape:
+        raise b.refuse("has shapes that do not fit each other")
+    if b.fits(_BOTH_FLOAT):
+        parameters = b.assigned("kParams", "tflite::SoftmaxParams", beta=double_text(_beta(b)))
+    elif b.fits(_BOTH_INT8):
+        scaling, least = softmax_scaling(_beta(b), scale_of(source))
+        if b.cmsis_nn:
+            depth = source.shape[-1]
+            numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
+            b.cmsis("arm_softmax_s8", b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
+            return
+        parameters = b.assigned(
+            "kParams",
+            "tflite::SoftmaxParams",
+            input_multiplier=scaling.value,
+            input_left_shift=scaling.shift,
+            diff_min=least,
+        )
+    else:
+        raise b.refuse(f"has no direct code for {node.types}")
+    b.reference(
+        "reference/softmax.h",
+        "tflite::reference_ops::Softmax",
+        parameters,
+        b.shape(source.shape),
+        b.source(0, "input"),
+        b.shape(output.shape),
+        b.result(),
+    )
+
+
+def _sigmoid_scaling(scale: float) -> tuple[int, int, int]:
+    """Input range radius, multiplier and left shift with 4 integer bits: LogisticPrepare and TanhPrepare."""
+    bits = 4
+    fraction, shift = math.frexp(scale * (1 << (31 - bits)))
+    if shift < 0:
+        raise ValueError("shifts to the right")
+    radius = math.floor(1.0 * ((1 << bits) - 1) * (1 << (31 - bits)) / (1 << shift))
+    return radius, rounded(fraction * 2.0**31), shift
+
+
+def _sigmoid(b: LayerBuilder, name: str) -> None:
+    node = b.node
+    source, output = node.input(0), node.output()
+    if b.fits(_BOTH_FLOAT):
+        arguments = (b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
+        b.reference(f"reference/{name.lower()}.h", f"tflite::reference_ops::{name}", *arguments)
+        return
+    if not b.fits(_BOTH_INT8):
+        raise b.refuse(f"has no direct code for {node.types}")
+    try:
+        radius, value, shift = _sigmoid_scaling(scale_of(source))
+    except ValueError as error:
+        raise b.refuse(str(error)) from None
+    numbers = tuple(map(str, (zero_point_of(source), radius, value, shift)))
+    header, function = f"reference/integer_ops/{name.lower()}.h", f"tflite::reference_integer_ops::{name}"
+    if name == "Logistic":
+        b.reference(header, function, *numbers, str(source.elements), b.source(0, "input"), b.result())
+    else:
+        shapes = b.shape(source.shape), b.shape(output.shape)
+        b.reference(header, function, *numbers, shapes[0], b.source(0, "input"), shapes[1], b.result())
+
+
+def logistic(b: LayerBuilder) -> None:
+    """LOGISTIC in int8 and float."""
+    _sigmoid(b, "Logistic")
+
+
+def tanh(b: LayerBuilder) -> None:
+    """TANH in int8 and float."""
+    _sigmoid(b, "Tanh")
+
+
+_REQUANTISED = (("int16", "int8"), ("int8", "int8"), ("int8", "int16"), ("int16", "int16"))
+
+
+def quantize(b: LayerBuilder) -> None:
+    """QUANTIZE from float to int8 or int16, and between these two."""
+    node = b.node
+    source, output = node.input(0), node.output()
+    kinds = source.type.value, output.type.value
+    zero = zero_point_of(output)
+    if kinds in (("float32", "int8"), ("float32", "int16")):
+        scale = double_text(scale_of(output))
+        parameters = b.assigned("kParams", "tflite::QuantizationParams", zero_point=zero, scale=scale)
+        b.reference(
+            "reference/quantize.h",
+            "tflite::reference_ops::AffineQuantize",
+            parameters,
+            b.shape(source.shape),
+            b.source(0, "input"),
+            b.shape(output.shape),
+            b.result(),
+        )
+    elif kinds in _REQUANTISED:
+        found = multiplier(scale_of(source) / scale_of(output))
+        numbers = (source.elements, found.value, found.shift, zero_point_of(source), zero)
+        given = b.source(0, "input")
+        b.reference(
+            "reference/requantize.h", "tflite::reference_ops::Requantize", given, *map(str, numbers), b.result()
+        )
+    else:
+        raise b.refuse(f"has no direct code for {node.types}")
+
+
+def dequantize(b: LayerBuilder) -> None:
+    """DEQUANTIZE from int8, uint8 or int16 to float."""
+    node = b.node
+    source, output = node.input(0), node.output()
+    if source.type.value not in ("int8", "uint8", "int16") or output.type.value != "float32":
+        raise b.refuse(f"has no direct code for {node.types}")
+    scale = double_text(scale_of(source))
+    zero = zero_point_of(source)
+    parameters = b.assigned("kParams", "tflite::DequantizationParams", scale=scale, zero_point=zero)
+    b.reference(
+        "reference/dequantize.h",
+        "tflite::reference_ops::Dequantize",
+        parameters,
+        b.shape(source.shape),
+        b.source(0, "input"),
+        b.shape(output.shape),
+        b.result(),
+    )
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "DEQUANTIZE": dequantize,
+    "LOGISTIC": logistic,
+    "QUANTIZE": quantize,
+    "SOFTMAX": softmax,
+    "TANH": tanh,
+}

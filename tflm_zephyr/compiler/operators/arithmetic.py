@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ADD, SUB and MUL.
+
+Sources: add_common.cc, sub_common.cc, mul_common.cc and cmsis_nn/add.cc, mul.cc (tensorflow/lite/micro/kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float_range, multiplier
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+from tflm_zephyr.model import TensorType
+
+_ARM = {TensorType.INT8: "s8", TensorType.INT16: "s16"}
+
+
+@dataclass(frozen=True)
+class SumScaling:
+    """Both inputs shifted left, scaled to twice the larger scale, and the output's multiplier."""
+
+    left_shift: int
+    inputs: tuple[Multiplier, Multiplier]
+    output: Multiplier
+
+
+def add_scaling(node: Node) -> SumScaling:
+    """CalculateOpDataAdd(): in double."""
+    one, other, result = (scale_of(tensor) for tensor in (node.input(0), node.input(1), node.output()))
+    shift = 15 if node.output().type is TensorType.INT16 else 20
+    twice = 2 * max(one, other)
+    return SumScaling(
+        shift,
+        (multiplier(one / twice), multiplier(other / twice)),
+        multiplier(twice / ((1 << shift) * result)),
+    )
+
+
+def _clamp(node: Node) -> tuple[int, int]:
+    output = node.output()
+    return activation_range(
+        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
+    )
+
+
+def _check(b: LayerBuilder) -> tuple[bool, TensorType]:
+    """Whether shapes differ, and the type of all three tensors."""
+    node = b.node
+    one, other, result = node.input(0), node.input(1), node.output()
+    if not one.type is other.type is result.type:
+        raise b.refuse(f"has no direct code for {node.types}")
+    if one.type not in (*_ARM, TensorType.FLOAT32):
+        raise b.refuse(f"has no direct code for {node.types}")
+    if one.type is TensorType.INT16 and any(zero_point_of(tensor) for tensor in (one, other, result)):
+        raise b.refuse("has int16 tensors with a zero point, which kernels ignore")
+    if max(len(t.shape) for t in (one, other, result)) > 4:
+        raise b.refuse("has tensors of more than four dimensions")
+    return one.shape != other.shape, one.type
+
+
+def _shapes_and_data(b: LayerBuilder) -> tuple[str, ...]:
+    node = b.node
+    return (
+        b.shape(node.input(0).shape),
+        b.source(0, "input1"),
+        b.shape(node.input(1).shape),
+        b.source(1, "input2"),
+        b.shape(node.output().shape),
+        b.result(),
+    )
+
+
+def _float_parameters(b: LayerBuilder) -> str:
+    low, high = (float_text(end) for end in float_range(b.node.option("fused_activation_function")))
+    return b.assigned("kParams", "tflite::ArithmeticParams", float_activation_min=low, float_activation_max=high)
+
+
+def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
+    node = b.node
+    low, high = _clamp(node)
+    one, other = scaling.inputs
+    return b.assigned(
+        "kParams",
+        "tflite::ArithmeticParams",
+        left_shift=scaling.left_shift,
+        input1_offset=-zero_point_of(node.input(0)),
+        input1_multiplier=one.value,
+        input1_shift=one.shift,
+        input2_offset=-zero_point_of(node.input(1)),
+        input2_multiplier=other.value,
+        input2_shift=other.shift,
+        output_offset=zero_point_of(node.output()),
+        output_multiplier=scaling.output.value,
+        output_shift=scaling.output.shift,
+        quantized_activation_min=low,
+        quantized_activation_max=high,
+    )
+
+
+def add(b: LayerBuilder) -> None:
+    """ADD in int8, int16 and float."""
+    broadcast, kind = _check(b)
+    node = b.node
+    if kind is TensorType.FLOAT32:
+        function = "BroadcastAdd4DSlow" if broadcast else "Add"
+        parameters = _float_parameters(b)
+        b.reference("reference/add.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+        return
+    scaling = add_scaling(node)
+    if b.cmsis_nn and not broadcast:
+        low, high = _clamp(node)
+        one, other = scaling.inputs
+        first, second = b.source(0, "input1"), b.source(1, "input2")
+        numbers = (
+            -zero_point_of(node.input(0)), one.value, one.shift, -zero_point_of(node.input(1)), other.value,
+            other.shift, scaling.left_shift,
+        )  # fmt: skip
+        last = (zero_point_of(node.output()), scaling.output.value, scaling.output.shift, low, high)
+        b.cmsis(
+            f"arm_elementwise_add_{_ARM[kind]}",
+            first,
+            second,
+            *map(str, numbers),
+            b.result(),
+            *map(str, last),
+            str(node.output().elements),
+        )
+        return
+    parameters = _sum_parameters(b, scaling)
+    if kind is TensorType.INT16:
+        function, header = ("BroadcastAdd4DSlow" if broadcast else "Add"), "reference/add.h"
+        tail = () if broadcast else ("false",)
+        b.reference(header, f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b), *tail)
+        return
+    function = "BroadcastAdd4DSlow" if broadcast else "Add"
+    b.reference(
+        "reference/integer_ops/add.h", f"tflite::reference_integer_ops::{function}", parameters, *_shapes_and_data(b)
+    )
+
+
+def sub(b: LayerBuilder) -> None:
+    """SUB in float. In integers the parameters worked out so far gave other bytes than TFLM on the host."""
+    broadcast, kind = _check(b)
+    if kind is not TensorType.FLOAT32:
+        raise b.refuse("in integers is not yet equal to TFLM's in every byte")
+    parameters = _float_parameters(b)
+    function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
+    b.reference("reference/sub.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+
+
+def mul(b: LayerBuilder) -> None:
+    """MUL in int8, int16 and float."""
+    broadcast, kind = _check(b)
+    node = b.node
+    function = "BroadcastMul4DSlow" if broadcast else "Mul"
+    if kind is TensorType.FLOAT32:
+        parameters = _float_parameters(b)
+        b.reference("reference/mul.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+        return
+    one, other, result = node.input(0), node.input(1), node.output()
+    found = multiplier(scale_of(one) * scale_of(other) / scale_of(result))
+    low, high = _clamp(node)
+    offsets = -zero_point_of(one), -zero_point_of(other), zero_point_of(result)
+    if b.cmsis_nn and not broadcast:
+        first, second = b.source(0, "input1"), b.source(1, "input2")
+        last = (offsets[2], found.value, found.shift, low, high, result.elements)
+        function = f"arm_elementwise_mul_{_ARM[kind]}"
+        b.cmsis(function, first, second, str(offsets[0]), str(offsets[1]), b.result(), *map(str, last))
+        return
+    parameters = b.assigned(
+        "kParams",
+        "tflite::ArithmeticParams",
+        input1_offset=offsets[0],
+        input2_offset=offsets[1],
+        output_offset=offsets[2],
+        output_multiplier=found.value,
+        output_shift=found.shift,
+        quantized_activation_min=low,
+        quantized_activation_max=high,
+    )
+    b.reference(
+        "reference/integer_ops/mul.h", f"tflite::reference_integer_ops::{function}", parameters, *_shapes_and_data(b)
+    )
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"ADD": add, "MUL": mul, "SUB": sub}

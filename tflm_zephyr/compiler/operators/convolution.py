@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D and DEPTHWISE_CONV_2D.
+
+Sources: conv_common.cc, depthwise_conv_common.cc and cmsis_nn/conv.cc, depthwise_conv.cc (tensorflow/lite/micro/
+kernels); the choices of arm_convolve_wrapper_s8 and arm_depthwise_conv_wrapper_s8 in CMSIS-NN e9328d61.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float_range, multiplier
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.program import PixelRuns
+from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+from tflm_zephyr.model import TensorType
+
+_INT8 = "i0 int8 i1 int8 o0 int8"
+_FLOAT = "i0 float32 i1 float32 o0 float32"
+_INTEGER_OPS = "tflite::reference_integer_ops"
+
+
+def channel_multipliers(node: Node, channels: int) -> tuple[Multiplier, ...]:
+    """A multiplier for each output channel: PopulateConvolutionQuantizationParams(), in double."""
+    source, weights, output = node.input(0), node.input(1), node.output()
+    assert weights.quantization is not None
+    scales = weights.quantization.scales
+    each = scales if len(scales) > 1 else scales * channels
+    return tuple(multiplier(scale_of(source) * scale / scale_of(output)) for scale in each)
+
+
+def _clamp(node: Node) -> tuple[int, int]:
+    output = node.output()
+    return activation_range(
+        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
+    )
+
+
+def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Stride, padding and dilation, each of height and width."""
+    stride = node.option("stride_h"), node.option("stride_w")
+    dilation = node.option("dilation_h_factor"), node.option("dilation_w_factor")
+    sizes = zip(node.input(0).shape[1:3], node.input(1).shape[1:3], stride, dilation, strict=True)
+    height, width = (node.padding(*axis) for axis in sizes)
+    return stride, (height, width), dilation
+
+
+def _tile(pair: tuple[int, int]) -> str:
+    height, width = pair
+    return f"{{.w = {width}, .h = {height}}}"
+
+
+def _check(b: LayerBuilder, channel_dimension: int) -> int:
+    """The number of output channels; NotDirectError for what is left to TFLM's kernel."""
+    node = b.node
+    source, weights, output = node.input(0), node.input(1), node.output()
+    if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
+        raise b.refuse("has tensors that are not of four dimensions")
+    if not weights.is_constant:
+        raise b.refuse("has weights that are computed")
+    channels = weights.shape[channel_dimension]
+    if channels != output.shape[3]:
+        raise b.refuse("has other channels than its weights")
+    return channels
+
+
+def conv_2d(b: LayerBuilder) -> None:
+    """CONV_2D in int8 and float."""
+    channels = _check(b, 0)
+    if b.fits(_INT8):
+        if b.cmsis_nn:
+            _arm_convolve(b, channels)
+        else:
+            _reference(b, channels, f"{_INTEGER_OPS}::ConvPerChannel", "conv.h")
+    elif b.fits(_FLOAT):
+        _float(
+            b, "conv.h", "tflite::reference_ops::Conv", "tflite::ConvParams", tail=("tflite::RuntimeShape()", "nullptr")
+        )
+    else:
+        raise b.refuse(f"has no direct code for {b.node.types}")
+
+
+def depthwise_conv_2d(b: LayerBuilder) -> None:
+    """DEPTHWISE_CONV_2D in int8 and float."""
+    channels = _check(b, 3)
+    if channels != b.node.input(0).shape[3] * b.node.option("depth_multiplier"):
+        raise b.refuse("has another depth multiplier than its weights")
+    if b.fits(_INT8):
+        if b.cmsis_nn:
+            _arm_depthwise(b, channels)
+        else:
+            _reference(b, channels, f"{_INTEGER_OPS}::DepthwiseConvPerChannel", "depthwise_conv.h")
+    elif b.fits(_FLOAT):
+        _float(b, "depthwiseconv_float.h", "tflite::reference_ops::DepthwiseConv", "tflite::DepthwiseParams")
+    else:
+        raise b.refuse(f"has no direct code for {b.node.types}")
+
+
+def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
+    """The address of the parameters' struct."""
+    node = b.node
+    stride, padding, dilation = _window(node)
+    low, high = _clamp(node)
+    name = b.value(
+        "kParams",
+        c_type,
+        input_offset=-zero_point_of(node.input(0)),
+        output_offset=zero_point_of(node.output()),
+        **more,
+        stride=_tile(stride),
+        padding=_tile(padding),
+        dilation=_tile(dilation),
+        activation=f"{{.min = {low}, .max = {high}}}",
+    )
+    return f"&{name}"
+
+
+def arm_channel_quantisation(b: LayerBuilder, found: tuple[Multiplier, ...]) -> str:
+    """The address of multipliers and shifts for each channel, as CMSIS-NN takes them."""
+    values = b.int32s("multipliers", (one.value for one in found))
+    shifts = b.int32s("shifts", (one.shift for one in found))
+    cast = "const_cast<int32_t *>({})"
+    name = b.value(
+        "kQuantisation",
+        "cmsis_nn_per_channel_quant_params",
+        multiplier=cast.format(values),
+        shift=cast.format(shifts),
+    )
+    return f"&{name}"
+
+
+def arm_context(b: LayerBuilder, scratch: str) -> str:
+    """The address of CMSIS-NN's context with a scratch buffer."""
+    return "&kNoContext" if scratch == "nullptr" else "&context"
+
+
+def _arm_convolve(b: LayerBuilder, channels: int) -> None:
+    node = b.node
+    source, weights, output = node.input(0), node.input(1), node.output()
+    function = arm_convolve_function(b)
+    quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
+    parameters = _arm_parameters(b, "cmsis_nn_conv_params")
+    given = b.source(0, "input")
+    scratch = b.kernel_scratch()
+    pixels = source.shape[0] * source.shape[1] * source.shape[2]
+    runs = None
+    rows = b.dims(*source.shape)
+    if function == "arm_convolve_1x1_s8_fast" and not any(mve for _, mve in b.cores):
+        rows = "&pixels"
+        runs = PixelRuns((pixels,), "input", source.shape[3], "output", channels, "pixels", source.shape[3])
+    b.cmsis(
+        function,
+        arm_context(b, scratch),
+        parameters,
+        quantisation,
+        rows,
+        given,
+        b.dims(1, *weights.shape[1:]),
+        b.source(1, "weights"),
+        b.dims(1, 1, 1, channels),
+        b.optional_source(2, "bias"),
+        *(("nullptr",) if function == "arm_convolve_s8" else ()),
+        b.dims(*output.shape),
+        b.result(),
+        runs=runs,
+    )
+
+
+def arm_convolve_function(b: LayerBuilder) -> str:
+    """The function that arm_convolve_wrapper_s8 calls; the wrapper itself where cores differ."""
+    node = b.node
+    stride, padding, dilation = _window(node)
+    height, _, depth = node.input(0).shape[1:]
+    window, weights_depth = node.input(1).shape[1:3], node.input(1).shape[3]
+    if padding == (0, 0) and window == (1, 1) and dilation == (1, 1) and depth == weights_depth:
+        return "arm_convolve_1x1_s8_fast" if stride == (1, 1) else "arm_convolve_1x1_s8"
+    flat = height == window[0] == dilation[1] == 1 and stride[1] * depth % 4 == 0 and depth == weights_depth
+    helium = {mve for _, mve in b.cores}
+    if flat and True in helium:  # elsewhere arm_convolve_1_x_n_s8 calls arm_convolve_s8
+        return "arm_convolve_1_x_n_s8"
+    return "arm_convolve_s8"
+
+
+def _arm_depthwise(b: LayerBuilder, channels: int) -> None:
+    node = b.node
+    source, weights, output = node.input(0), node.input(1), node.output()
+    quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
+    parameters = _arm_parameters(b, "cmsis_nn_dw_conv_params", ch_mult=node.option("depth_multiplier"))
+    given = b.source(0, "input")
+    b.cmsis(
+        _arm_depthwise_function(b),
+        arm_context(b, b.kernel_scratch()),
+        parameters,
+        quantisation,
+        b.dims(*source.shape),
+        given,
+        b.dims(*weights.shape),
+        b.source(1, "weights"),
+        b.dims(1, 1, 1, channels),
+        b.optional_source(2, "bias"),
+        b.dims(*output.shape),
+        b.result(),
+    )
+
+
+def _arm_depthwise_function(b: LayerBuilder) -> str:
+    """The function that arm_depthwise_conv_wrapper_s8 calls; the wrapper itself where cores differ."""
+    node = b.node
+    _, padding, dilation = _window(node)
+    found = set()
+    for _, mve in b.cores:
+        if mve and node.input(0).shape[3] == 1 and node.output().shape[3] > 1:
+            found.add("arm_depthwise_conv_wrapper_s8")
+        elif node.option("depth_multiplier") == 1 and node.input(0).shape[0] == 1 and dilation == (1, 1):
+            small = node.input(1).shape[1:3] == (3, 3) and max(padding) <= 1
+            found.add("arm_depthwise_conv_3x3_s8" if small and not mve else "arm_depthwise_conv_s8_opt")
+        else:
+            found.add("arm_depthwise_conv_s8")
+    return found.pop() if len(found) == 1 else "arm_depthwise_conv_wrapper_s8"
+
+
+def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> None:
+    """TFLM's loops with a multiplier for each channel."""
+    node = b.node
+    stride, padding, dilation = _window(node)
+    low, high = _clamp(node)
+    depthwise = "Depthwise" in function
+    fields = {
+        "padding_values__width": padding[1],
+        "padding_values__height": padding[0],
+        "stride_width": stride[1],
+        "stride_height": stride[0],
+        "dilation_width_factor": dilation[1],
+        "dilation_height_factor": dilation[0],
+        **({"depth_multiplier": node.option("depth_multiplier")} if depthwise else {}),
+        "input_offset": -zero_point_of(node.input(0)),
+        "output_offset": zero_point_of(node.output()),
+        "quantized_activation_min": low,
+        "quantized_activation_max": high,
+    }
+    parameters = b.assigned("kParams", "tflite::DepthwiseParams" if depthwise else "tflite::ConvParams", **fields)
+    found = channel_multipliers(node, channels)
+    bias = node.optional_input(2)
+    if bias is not None and bias.type is not TensorType.INT32:
+        raise b.refuse("has a bias that is not int32")
+    b.reference(
+        f"reference/integer_ops/{header}",
+        function,
+        parameters,
+        b.int32s("multipliers", (one.value for one in found)),
+        b.int32s("shifts", (one.shift for one in found)),
+        b.shape(node.input(0).shape),
+        b.source(0, "input"),
+        b.shape(node.input(1).shape),
+        b.source(1, "weights"),
+        b.shape((channels,)),
+        # A bare nullptr would be deduced as no pointer type.
+        b.source(2, "bias") if bias is not None else "static_cast<const int32_t *>(nullptr)",
+        b.shape(node.output().shape),
+        b.result(),
+    )
+
+
+def _float(b: LayerBuilder, header: str, function: str, c_type: str, tail: tuple[str, ...] = ()) -> None:
+    node = b.node
+    stride, padding, dilation = _window(node)
+    low, high = float_range(node.option("fused_activation_function"))
+    multiplied = {"depth_multiplier": node.option("depth_multiplier")} if "Depthwise" in c_type else {}
+    parameters = b.assigned(
+        "kParams",
+        c_type,
+        padding_values__width=padding[1],
+        padding_values__height=padding[0],
+        stride_width=stride[1],
+        stride_height=stride[0],
+        dilation_width_factor=dilation[1],
+        dilation_height_factor=dilation[0],
+        **multiplied,
+        float_activation_min=float_text(low),
+        float_activation_max=float_text(high),
+    )
+    bias = node.optional_input(2)
+    b.reference(
+        f"reference/{header}",
+        function,
+        parameters,
+        b.shape(node.input(0).shape),
+        b.source(0, "input"),
+        b.shape(node.input(1).shape),
+        b.source(1, "weights"),
+        b.shape(() if bias is None else bias.shape),
+        b.optional_source(2, "bias"),
+        b.shape(node.output().shape),
+        b.result(),
+        *tail,
+    )
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+}

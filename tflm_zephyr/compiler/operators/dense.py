@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FULLY_CONNECTED.
+
+Sources: fully_connected_common.cc, fully_connected.cc and cmsis_nn/fully_connected.cc (tensorflow/lite/micro/kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float32, float_range, multiplier
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.operators.convolution import arm_channel_quantisation, arm_context, channel_multipliers
+from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.program import PixelRuns
+from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+
+_INT8 = "i0 int8 i1 int8 o0 int8"
+_FLOAT = "i0 float32 i1 float32 o0 float32"
+
+
+def dense_multiplier(node: Node) -> Multiplier:
+    """The one multiplier: GetQuantizedConvolutionMultipler() multiplies the scales in float32, divides in double."""
+    source, weights, output = node.input(0), node.input(1), node.output()
+    return multiplier(float32(scale_of(source) * scale_of(weights)) / scale_of(output))
+
+
+def fully_connected(b: LayerBuilder) -> None:
+    """FULLY_CONNECTED in int8, with one scale or one for each output, and in float."""
+    node = b.node
+    weights, output = node.input(1), node.output()
+    if not weights.is_constant:
+        raise b.refuse("has weights that are computed")
+    if len(weights.shape) != 2 or len(output.shape) < 2 or output.shape[-1] != weights.shape[0]:
+        raise b.refuse("has shapes that do not fit each other")
+    if b.fits(_FLOAT):
+        _float(b)
+    elif not b.fits(_INT8):
+        raise b.refuse(f"has no direct code for {node.types}")
+    elif b.cmsis_nn:
+        _arm(b)
+    else:
+        _reference(b)
+
+
+def _clamp(node: Node) -> tuple[int, int]:
+    output = node.output()
+    return activation_range(
+        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
+    )
+
+
+def _per_channel(node: Node) -> bool:
+    quantization = node.input(1).quantization
+    return quantization is not None and quantization.per_channel
+
+
+def _arm(b: LayerBuilder) -> None:
+    node = b.node
+    outputs, depth = node.input(1).shape
+    batches = node.output().elements // outputs
+    if any(mve for _, mve in b.cores) and not _as_convolution(node):
+        raise b.refuse("sums its weights at run time on a core with Helium")
+    given = b.source(0, "input")
+    low, high = _clamp(node)
+    offsets = {"input_offset": -zero_point_of(node.input(0)), "output_offset": zero_point_of(node.output())}
+    activation = f"{{.min = {low}, .max = {high}}}"
+    single = dense_multiplier(node)
+    each = channel_multipliers(node, outputs) if _per_channel(node) else (single,) * outputs
+    if _as_convolution(node):
+        plain = "{.w = 1, .h = 1}"
+        function, runs, rows = "arm_convolve_1x1_s8_fast", None, b.dims(batches, 1, 1, depth)
+        if not any(mve for _, mve in b.cores):
+            runs, rows = PixelRuns((batches,), "input", depth, "output", outputs, "pixels", depth), "&pixels"
+        parameters = b.value(
+            "kParams",
+            "cmsis_nn_conv_params",
+            **offsets,
+            stride=plain,
+            padding="{.w = 0, .h = 0}",
+            dilation=plain,
+            activation=activation,
+        )
+        quantisation = arm_channel_quantisation(b, each)
+    else:
+        function, runs, rows = "arm_fully_connected_s8", None, b.dims(batches, 1, 1, depth)
+        parameters = b.value(
+            "kParams",
+            "cmsis_nn_fc_params",
+            input_offset=offsets["input_offset"],
+            filter_offset=-zero_point_of(node.input(1)),
+            output_offset=offsets["output_offset"],
+            activation=activation,
+        )
+        if _per_channel(node):
+            function = "arm_fully_connected_per_channel_s8"
+            quantisation = arm_channel_quantisation(b, each)
+        else:
+            name = b.value(
+                "kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift
+            )
+            quantisation = f"&{name}"
+    b.cmsis(
+        function,
+        arm_context(b, "nullptr"),
+        f"&{parameters}",
+        quantisation,
+        rows,
+        given,
+        b.dims(depth, 1, 1, outputs),
+        b.source(1, "weights"),
+        b.dims(1, 1, 1, outputs),
+        b.optional_source(2, "bias"),
+        b.dims(batches, 1, 1, outputs),
+        b.result(),
+        runs=runs,
+    )
+
+
+def _as_convolution(node: Node) -> bool:
+    """Whether TFLM's kernel calls the 1x1 convolution: for outputs of more than two dimensions."""
+    return len(node.output().shape) > 2 and node.input(1).shape[1] % 4 == 0
+
+
+def _reference(b: LayerBuilder) -> None:
+    node = b.node
+    outputs = node.input(1).shape[0]
+    low, high = _clamp(node)
+    single = dense_multiplier(node)
+    parameters = b.assigned(
+        "kParams",
+        "tflite::FullyConnectedParams",
+        input_offset=-zero_point_of(node.input(0)),
+        weights_offset=-zero_point_of(node.input(1)),
+        output_offset=zero_point_of(node.output()),
+        output_multiplier=single.value,
+        output_shift=single.shift,
+        quantized_activation_min=low,
+        quantized_activation_max=high,
+    )
+    arrays: tuple[str, ...] = ()
+    function = "tflite::reference_integer_ops::FullyConnected"
+    if _per_channel(node):
+        each = channel_multipliers(node, outputs)
+        function += "PerChannel"
+        arrays = (
+            b.int32s("multipliers", (one.value for one in each)),
+            f"reinterpret_cast<const int *>({b.int32s('shifts', (one.shift for one in each))})",
+        )
+    bias = node.optional_input(2)
+    b.reference(
+        "reference/integer_ops/fully_connected.h",
+        function,
+        parameters,
+        *arrays,
+        b.shape(node.input(0).shape),
+        b.source(0, "input"),
+        b.shape(node.input(1).shape),
+        b.source(1, "weights"),
+        b.shape(() if bias is None else bias.shape),
+        b.source(2, "bias") if bias is not None else "static_cast<const int32_t *>(nullptr)",
+        b.shape(node.output().shape),
+        b.result(),
+    )
+
+
+def _float(b: LayerBuilder) -> None:
+    node = b.node
+    low, high = float_range(node.option("fused_activation_function"))
+    bias = node.optional_input(2)
+    parameters = b.assigned(
+        "kParams",
+        "tflite::FullyConnectedParams",
+        float_activation_min=float_text(low),
+        float_activation_max=float_text(high),
+    )
+    b.reference(
+        "reference/fully_connected.h",
+        "tflite::reference_ops::FullyConnected",
+        parameters,
+        b.shape(node.input(0).shape),
+        b.source(0, "input"),
+        b.shape(node.input(1).shape),
+        b.source(1, "weights"),
+        b.shape(() if bias is None else bias.shape),
+        b.optional_source(2, "bias"),
+        b.shape(node.output().shape),
+        b.result(),
+    )
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"FULLY_CONNECTED": fully_connected}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The independent proof of a compiled model's memory: every byte that a call reads holds what was written for it.
+
+It walks through the calls as they are emitted and keeps, for each byte of the arena, the tensor whose value is there.
+It uses neither lifespans nor in-place distances of the plan. Where a call writes over its own input, the kernels'
+description of their last reads decides (kernels.why_unsafe), which shares no code with the planner's distances.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from tflm_zephyr.compiler.program import SCRATCH, Access, Call, CompiledModel, Layer
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernels import KernelLibrary, why_unsafe
+from tflm_zephyr.model import Subgraph
+
+_NOTHING = -2
+
+
+class _Bytes:
+    """The owner of each byte, as intervals: starts[i] <= b < starts[i + 1] belongs to owners[i]."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._starts, self._owners = [0], [_NOTHING]
+
+    def give(self, first: int, end: int, owner: int) -> None:
+        """Bytes first <= b < end now hold `owner`."""
+        if first >= end:
+            return
+        after = self._owners[bisect_right(self._starts, end) - 1] if end < self.size else None
+        low, high = bisect_right(self._starts, first - 1), bisect_right(self._starts, end)
+        if self._starts[low - 1 : low] == [first]:
+            low -= 1
+        starts, owners = [first], [owner]
+        if after is not None:
+            starts.append(end)
+            owners.append(after)
+        self._starts[low:high] = starts
+        self._owners[low:high] = owners
+
+    def other(self, first: int, end: int, owner: int) -> tuple[int, int] | None:
+        """The first byte in the interval that does not hold `owner`, and what it holds; None where all do."""
+        if first >= end:
+            return None
+        at = bisect_right(self._starts, first) - 1
+        while at < len(self._starts) and self._starts[at] < end:
+            if self._owners[at] != owner:
+                return max(first, self._starts[at]), self._owners[at]
+            at += 1
+        return None
+
+
+def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
+    """PlanError, naming layer, tensor and byte, unless every read finds its tensor's value.
+
+    Checked besides: all bytes lie within the arena, the outputs hold their values at the end, and no scratch buffer
+    shares a byte with what its layer reads or writes.
+    """
+    subgraph = compiled.model.main
+    memory = _Bytes(compiled.arena_bytes)
+    proof = _Proof(compiled, subgraph, memory, libraries)
+    for tensor in subgraph.inputs:
+        if tensor in compiled.offsets:
+            first, end = proof.span(Access(tensor, 0, subgraph.tensors[tensor].size_bytes), None)
+            memory.give(first, end, proof.value_of(tensor))
+    for layer in compiled.layers:
+        proof.layer(layer)
+    for tensor in subgraph.outputs:
+        if tensor in compiled.offsets:
+            proof.read(Access(tensor, 0, subgraph.tensors[tensor].size_bytes), None)
+
+
+class _Proof:
+    def __init__(
+        self, compiled: CompiledModel, subgraph: Subgraph, memory: _Bytes, libraries: Sequence[KernelLibrary]
+    ) -> None:
+        self._compiled, self._subgraph, self._memory, self._libraries = compiled, subgraph, memory, libraries
+        self._views: dict[int, int] = {}
+
+    def value_of(self, tensor: int) -> int:
+        """The tensor whose value `tensor` has: itself, or what it is a view of."""
+        return self._views.get(tensor, tensor)
+
+    def layer(self, layer: Layer) -> None:
+        """The layer's calls, or the view that it is."""
+        operator = self._subgraph.operators[layer.operator]
+        if not layer.calls:
+            source, result = operator.inputs[0], operator.outputs[0]
+            one, other = (self._compiled.offsets[tensor] for tensor in (source, result))
+            if one != other:
+                raise self._error(layer, f"has no code, but {self._label(result)} is not at {self._label(source)}")
+            self._views[result] = self.value_of(source)
+            return
+        for call in layer.calls:
+            for reads, writes in call.steps():
+                self._step(layer, call, reads, writes)
+
+    def _step(self, layer: Layer, call: Call, reads: Sequence[Access], writes: Sequence[Access]) -> None:
+        for access in reads:
+            self.read(access, layer)
+        self._check_scratch(layer, (*reads, *writes))
+        for write in writes:
+            for access in reads:
+                self._check_pair(layer, call, access, write)
+        for write in writes:
+            first, end = self.span(write, layer)
+            self._memory.give(first, end, write.tensor)
+        scratch = self._scratch(layer)
+        if scratch is not None:
+            self._memory.give(*scratch, _NOTHING)
+
+    def _check_pair(self, layer: Layer, call: Call, read: Access, write: Access) -> None:
+        given, taken = self.span(read, layer), self.span(write, layer)
+        if given[1] <= taken[0] or taken[1] <= given[0]:
+            return
+        labels = f"{self._label(write.tensor)} over {self._label(read.tensor)}"
+        if call.copies or call.runs is not None:
+            raise self._error(layer, f"writes {labels}, which the same call of {call.function}() reads")
+        operator = self._subgraph.operators[layer.operator]
+        distance = self._compiled.offsets[read.tensor] - self._compiled.offsets[write.tensor]
+        for library in self._libraries:
+            why = why_unsafe(
+                library, self._compiled.model, self._subgraph, operator, read.tensor, write.tensor, distance
+            )
+            if why is not None:
+                raise self._error(layer, f"writes {labels}: {why}")
+
+    def _check_scratch(self, layer: Layer, accesses: Sequence[Access]) -> None:
+        scratch = self._scratch(layer)
+        if scratch is None:
+            return
+        for access in accesses:
+            first, end = self.span(access, layer)
+            if first < scratch[1] and scratch[0] < end:
+                raise self._error(layer, f"has its scratch buffer over {self._label(access.tensor)}")
+
+    def _scratch(self, layer: Layer) -> tuple[int, int] | None:
+        if not layer.scratch_bytes:
+            return None
+        first = self._compiled.scratch[layer.operator]
+        if first % 16 or first < 0 or first + layer.scratch_bytes > self._compiled.arena_bytes:
+            raise self._error(layer, f"has its scratch buffer at byte {first}, not aligned or outside the arena")
+        return first, first + layer.scratch_bytes
+
+    def span(self, access: Access, layer: Layer | None) -> tuple[int, int]:
+        """The access as bytes of the arena."""
+        assert access.tensor != SCRATCH
+        offset = self._compiled.offsets[access.tensor]
+        first, end = offset + access.first, offset + access.end
+        size = self._subgraph.tensors[access.tensor].size_bytes
+        if offset % 16 or first < 0 or end > self._compiled.arena_bytes or access.end > size:
+            raise self._error(layer, f"uses {self._label(access.tensor)} not aligned or outside of its memory")
+        return first, end
+
+    def read(self, access: Access, layer: Layer | None) -> None:
+        """PlanError unless the bytes hold the tensor's value."""
+        first, end = self.span(access, layer)
+        found = self._memory.other(first, end, self.value_of(access.tensor))
+        if found is not None:
+            byte, owner = found
+            holds = "nothing yet" if owner == _NOTHING else self._label(owner)
+            what = f"reads {self._label(access.tensor)} at byte {byte} of the arena, which holds {holds}"
+            raise self._error(layer, what)
+
+    def _label(self, tensor: int) -> str:
+        return self._subgraph.tensors[tensor].label
+
+    def _error(self, layer: Layer | None, what: str) -> PlanError:
+        who = "the end of the run" if layer is None else f"layer {layer.operator} ({layer.key})"
+        return PlanError(f"{who} {what}", where=self._compiled.model.where, hint="Report it with the model")

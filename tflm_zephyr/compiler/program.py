@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model: constants, layers with their kernel calls, and each buffer's place in one arena.
+
+Nothing here is C but the texts of arguments and fields, which are expressions; templates write the functions around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflm_zephyr.memory_planner import Plan
+from tflm_zephyr.model import Model
+
+SCRATCH = -1
+"""The tensor's index in a Pointer or an Access that is of the layer's scratch buffer."""
+
+
+@dataclass(frozen=True)
+class ConstantArray:
+    """An array in flash: `data` is little-endian, `elements` of `c_type`. `comment` names tensor and layer."""
+
+    name: str
+    c_type: str
+    elements: int
+    data: bytes = field(repr=False)
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A constant struct: its C type, and an expression for each field in the order of its declaration.
+
+    A field without a name is the element of an array. `shared` values stand once in a file, the others in their layer.
+    """
+
+    name: str
+    c_type: str
+    fields: tuple[tuple[str, str], ...]
+    shared: bool = False
+    array: bool = False
+    assigned: bool = False
+
+    @property
+    def text(self) -> str:
+        """The initialiser without its braces: ".n = 1, .h = 48", or "1, 48" for an array."""
+        return ", ".join(f".{name} = {value}" if name else value for name, value in self.fields)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A local pointer of a layer's function into the arena: to a tensor of the main subgraph, or to SCRATCH."""
+
+    name: str
+    c_type: str
+    tensor: int
+    written: bool
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes first <= b < end of a tensor, or of the layer's SCRATCH, that a call reads or writes."""
+
+    tensor: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True)
+class PixelRuns:
+    """A call that is made once for each run of pixels: `counts` pixels each, from the first to the last or `backwards`.
+
+    With each run the pointer `source` moves by the run's pixels of `in_bytes` each, and `result` by those of
+    `out_bytes`. `dims` is the argument that has the run's number of pixels as its width, `channels` its channels.
+    """
+
+    counts: tuple[int, ...]
+    source: str
+    in_bytes: int
+    result: str
+    out_bytes: int
+    dims: str
+    channels: int
+    backwards: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel's call. `reads` and `writes` are of the whole call; with `runs`, of all of them.
+
+    `success`: the value that the function returns when its arguments are right; "" for one that returns nothing.
+    `copies`: it is no kernel of TFLM's, so that the kernels' in-place distances do not hold for it.
+    """
+
+    function: str
+    arguments: tuple[str, ...]
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    success: str = ""
+    runs: PixelRuns | None = None
+    copies: bool = False
+
+    def steps(self) -> Iterator[tuple[tuple[Access, ...], tuple[Access, ...]]]:
+        """Reads and writes of each time that the function is called."""
+        if self.runs is None:
+            yield self.reads, self.writes
+            return
+        step, done = self.runs, 0
+        for count in step.counts:
+            first = sum(step.counts) - done - count if step.backwards else done
+            last = first + count
+            read, *others = self.reads
+            (write,) = self.writes
+            yield (
+                (Access(read.tensor, first * step.in_bytes, last * step.in_bytes), *others),
+                (Access(write.tensor, first * step.out_bytes, last * step.out_bytes),),
+            )
+            done += count
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An operator of the main subgraph as code. One without calls needs none, as its output is a view of its input.
+
+    `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
+    """
+
+    operator: int
+    key: str
+    title: str
+    pointers: tuple[Pointer, ...]
+    values: tuple[Value, ...]
+    calls: tuple[Call, ...]
+    headers: tuple[str, ...]
+    functions: tuple[str, ...]
+    scratch_bytes: int = 0
+    macs: int = 0
+
+    @property
+    def name(self) -> str:
+        """The function's name: "Layer3Conv2d"."""
+        return f"Layer{self.operator}" + "".join(word.capitalize() for word in self.key.split("_"))
+
+    def moves(self, pointer: str) -> bool:
+        """Whether the pointer moves on between the runs of a call."""
+        return any(
+            call.runs is not None and len(call.runs.counts) > 1 and pointer in (call.runs.source, call.runs.result)
+            for call in self.calls
+        )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A buffer of the map: tensors (or a layer's scratch) in bytes first <= b < end of the arena, while layers run."""
+
+    label: str
+    first: int
+    end: int
+    born: int
+    dead: int
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """A model as code. `offsets` gives the arena offset of each tensor of the main subgraph that is not constant.
+
+    `scratch` is each layer's scratch offset. `arena_bytes` is all RAM: tensors, state and scratch. `plan` is the packed
+    plan behind it, `places` the buffer map for people. `shared` are the structs that layers have in common.
+    """
+
+    model: Model
+    layers: tuple[Layer, ...]
+    constants: tuple[ConstantArray, ...]
+    shared: tuple[Value, ...]
+    offsets: dict[int, int]
+    scratch: dict[int, int]
+    arena_bytes: int
+    plan: Plan
+    places: tuple[Place, ...]
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of the constant arrays."""
+        return sum(len(constant.data) for constant in self.constants)
+
+    def offset(self, layer: Layer, pointer: Pointer) -> int:
+        """Where in the arena the pointer of `layer` points to; behind the last pixel where runs go backwards."""
+        if pointer.tensor == SCRATCH:
+            return self.scratch[layer.operator]
+        offset = self.offsets[pointer.tensor]
+        if layer.moves(pointer.name) and any(call.runs is not None and call.runs.backwards for call in layer.calls):
+            offset += self.model.main.tensors[pointer.tensor].size_bytes
+        return offset
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The headers that the layers' kernels are declared in, sorted."""
+        return tuple(sorted({header for layer in self.layers for header in layer.headers}))
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of CMSIS-NN that the layers call, sorted."""
+        return tuple(sorted({name for layer in self.layers for name in layer.functions}))
+
+    @property
+    def constant_offsets(self) -> tuple[tuple[ConstantArray, int], ...]:
+        """Each constant array, and the first of its bytes in `constant_bytes`."""
+        found, first = [], 0
+        for constant in self.constants:
+            found.append((constant, first))
+            first += len(constant.data)
+        return tuple(found)
+
+    @property
+    def constant_bytes(self) -> bytes:
+        """The data of all constant arrays, one after the other."""
+        return b"".join(constant.data for constant in self.constants)
+
+    def report(self) -> dict[str, Any]:
+        """The numbers of `generate --json`."""
+        return {
+            "arena_bytes": self.arena_bytes,
+            "constant_bytes": self.flash_bytes,
+            "layers": [
+                {
+                    "operator": layer.operator,
+                    "key": layer.key,
+                    "calls": [
+                        {"function": call.function, "times": 1 if call.runs is None else len(call.runs.counts)}
+                        for call in layer.calls
+                    ],
+                }
+                for layer in self.layers
+            ],
+        }
