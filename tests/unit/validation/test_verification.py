@@ -237,5 +237,7 @@ def test_an_app_names_its_model_and_has_a_copy(tool: Tool, monkeypatch: pytest.M
     model_file.unlink()  # what the app carries differs at most by its plan
     assert tool(*asked).code == 0
     model_file.write_bytes(chain(2, 16))
+    assert tool(*asked).code == 0
+    Path("app/tflm/models/net.tflite").write_bytes(chain(2, 16))
     assert "runs a model with SHA-256" in tool(*asked).one_line()
     assert "has no model other but net" in tool(*asked, "--model", "other").one_line()
