@@ -18,6 +18,7 @@ from tflm_zephyr.errors import BoardError
 from tflm_zephyr.plain_values import Key, Limits, NotInFile, load_yaml, read_values
 from tflm_zephyr.resources import data_dir
 
+_GPIO_OFF = re.compile(r"(?:^#.*\n)?^CONFIG_GPIO=n\n", re.M)  # with the comment above it
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
 
 _KIB = Limits(1, 2**21)
@@ -56,7 +57,7 @@ class Board:
     `flash_reserved_bytes` of that flash hold something else. `files` are the Kconfig fragment and devicetree overlay
     for the app's boards/ folder, by file name. `selects` are Kconfig symbols for features of the core that Zephyr's
     description omits. `arch` is Zephyr's name of the architecture, for a board that is not described here but known to
-    the workspace.
+    the workspace. `pins_by_gpio_from` is the first version of Zephyr whose pin controller driver for it needs GPIO.
     """
 
     name: Annotated[str, Key("board")]
@@ -73,6 +74,7 @@ class Board:
     extensions_known: Annotated[bool, NotInFile()] = True
     flash_note: str = ""
     flash_reserved_bytes: Annotated[int, Limits(0, 2**31 - 1)] = 0
+    pins_by_gpio_from: str = ""
 
     @property
     def kconfig(self) -> str:
@@ -94,12 +96,21 @@ class Board:
         """Whether boards/ describes it."""
         return bool(self.description)
 
+    def files_for(self, zephyr: str) -> dict[str, str]:
+        """`files` for an app on that version of Zephyr ("4.1.0"): GPIO stays on where the pin controller needs it."""
+        needed = self.pins_by_gpio_from and _numbers(zephyr) >= _numbers(self.pins_by_gpio_from)
+        return {name: _GPIO_OFF.sub("", text) if needed else text for name, text in (self.files or {}).items()}
+
     @property
     def cortex_m(self) -> bool | None:
         """Whether its core is a Cortex-M; None where only a build can tell."""
         if self.core:
             return self.core.startswith("cortex-m")
         return None if self.arch in ("", "arm") else False
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def hal_of(name: str) -> str:

@@ -85,7 +85,7 @@ def render_starters(spec: AppSpec) -> dict[str, bytes]:
         for template in environment("app/user").list_templates(extensions=["j2"])
     }
     for board in spec.boards:
-        for name, text in (board.files or {}).items():
+        for name, text in board.files_for(spec.zephyr_version).items():
             files[f"boards/{name}"] = text.encode()
     return dict(sorted(files.items()))
 

@@ -263,6 +263,16 @@ def test_board_files_go_into_boards() -> None:
     assert render_starters(app(boards=(board,)))["boards/mps2_an385.conf"] == b"CONFIG_X=y\n"
 
 
+@pytest.mark.parametrize(("zephyr", "off"), [("4.1.0", True), ("4.1.1", True), ("4.1.99", False), ("4.4.1", False)])
+def test_gpio_stays_where_the_pins_need_it(zephyr: str, off: bool) -> None:
+    spec = app(boards=(load_board("mps2/an385"), load_board("nrf9160dk/nrf9160/ns")), zephyr_version=zephyr)
+    files = render_starters(spec)
+    assert (b"CONFIG_GPIO=n" in files["boards/mps2_an385.conf"]) == off
+    assert b"no pins" not in files["boards/mps2_an385.conf"] or off
+    assert b"CONFIG_ISR_STACK_SIZE" in files["boards/mps2_an385.conf"]
+    assert b"CONFIG_GPIO=n" in files["boards/nrf9160dk_nrf9160_ns.conf"]
+
+
 def test_missing_core_features_are_selected_by_board() -> None:
     assert "if BOARD_" not in render(app())["Kconfig"].decode()
     kconfig = render(app(boards=(load_board("mps2/an385"), load_board("mps2/an521/cpu0"))))["Kconfig"].decode()
