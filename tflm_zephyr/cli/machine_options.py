@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command
+from tflm_zephyr.cli.options import Commands, add_command, add_workspace
 
 
 def add_doctor(commands: Commands) -> None:
@@ -18,7 +17,7 @@ def add_doctor(commands: Commands) -> None:
         metavar="BOARD",
         help="judge by what this board target needs (default: by what every board needs; the rest is optional)",
     )
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def add_setup(commands: Commands) -> None:
@@ -33,13 +32,3 @@ def add_inspect(commands: Commands) -> None:
     parser = add_command(commands, "inspect", "show a model's tensors, operators, and what each kernel library does")
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .tflite file")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the model's page, as `report MODEL -o` does")
-
-
-def _workspace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-w",
-        "--workspace",
-        type=Path,
-        metavar="DIR",
-        help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
-    )

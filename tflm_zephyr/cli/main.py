@@ -29,7 +29,7 @@ from tflm_zephyr.cli.library_options import add_library as _library
 from tflm_zephyr.cli.machine_options import add_doctor as _doctor
 from tflm_zephyr.cli.machine_options import add_inspect as _inspect
 from tflm_zephyr.cli.machine_options import add_setup as _setup
-from tflm_zephyr.cli.options import CommandParser, Parser
+from tflm_zephyr.cli.options import CommandParser, Parser, add_workspace
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
@@ -166,13 +166,13 @@ def _generate(commands: _Commands) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
     parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
     parser.add_argument("--ci", choices=("github", "gitlab"), help="write the CI workflow for the app")
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _fit(commands: _Commands) -> None:
     parser = _command(commands, "fit", "estimate an app's flash and RAM by board, with remedies if it does not fit")
     _models(parser)
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _models(parser: argparse.ArgumentParser) -> None:
@@ -246,7 +246,7 @@ def _build(commands: _Commands) -> None:
         action="store_true",
         help="build even if the workspace has other Zephyr or TFLM revisions than the app was generated for",
     )
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _footprint(commands: _Commands) -> None:
@@ -255,16 +255,15 @@ def _footprint(commands: _Commands) -> None:
     parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
 
 
+def _app_and_boards(parser: argparse.ArgumentParser, *, default: str) -> None:
+    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
+    help_text = f"one of the app's boards; may be repeated (default: {default})"
+    parser.add_argument("-b", "--board", action="append", metavar="BOARD", help=help_text)
+
+
 def _budget(commands: _Commands) -> None:
     parser = _command(commands, "budget", "compare a built app with the limits in its budget.yaml; exit 1 if over")
-    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument(
-        "-b",
-        "--board",
-        action="append",
-        metavar="BOARD",
-        help="one of the app's boards; may be repeated (default: all that have a limit)",
-    )
+    _app_and_boards(parser, default="all that have a limit")
     parser.add_argument("--file", type=Path, metavar="FILE", help="the limits (default: APP/budget.yaml)")
     parser.add_argument(
         "-d", "--build-dir", type=Path, metavar="DIR", help="the board's build folder (default: APP/build/<board>)"
@@ -274,18 +273,11 @@ def _budget(commands: _Commands) -> None:
 
 def _measure(commands: _Commands) -> None:
     parser = _command(commands, "size", "measure the smallest arena of each model in QEMU, prove it, and use it")
-    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument(
-        "-b",
-        "--board",
-        action="append",
-        metavar="BOARD",
-        help="one of the app's boards; may be repeated (default: all)",
-    )
+    _app_and_boards(parser, default="all")
     parser.add_argument(
         "--timeout", type=_seconds, default=600.0, metavar="S", help="time limit of each run in seconds (default: 600)"
     )
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _flash(commands: _Commands) -> None:
@@ -293,7 +285,7 @@ def _flash(commands: _Commands) -> None:
     _app_and_board(parser)
     parser.add_argument("--runner", help="west's flash runner: nrfjprog, nrfutil, jlink, ...")
     parser.add_argument("--dev-id", metavar="ID", help="the debug probe's serial number, if several are connected")
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _run(commands: _Commands) -> None:
@@ -328,7 +320,7 @@ def _run(commands: _Commands) -> None:
         metavar="FILE",
         help="with --target host: a labelled .npz (x, y); all of it is run, for the accuracy",
     )
-    _workspace(parser)
+    add_workspace(parser)
 
 
 def _boards(commands: _Commands) -> None:
@@ -344,16 +336,6 @@ def _app_and_board(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: as for run; flash: as with --port)")
     parser.add_argument(
         "-d", "--build-dir", type=Path, metavar="DIR", help="the build folder (default: APP/build/<board>)"
-    )
-
-
-def _workspace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-w",
-        "--workspace",
-        type=Path,
-        metavar="DIR",
-        help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tflm_zephyr.cli.output import write_out
@@ -63,6 +64,17 @@ def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentPa
     parser.add_argument("-q", "--quiet", action="store_true", help="print the result, warnings and errors alone")
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     return parser
+
+
+def add_workspace(parser: argparse.ArgumentParser) -> None:
+    """The option --workspace."""
+    parser.add_argument(
+        "-w",
+        "--workspace",
+        type=Path,
+        metavar="DIR",
+        help="the west workspace (default: ZEPHYR_BASE's, or the one around this folder)",
+    )
 
 
 def size(text: str) -> int:

@@ -7,8 +7,9 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tflm_zephyr.compiler.fixed_point import activation_range
 from tflm_zephyr.compiler.program import SCRATCH, Access, Call, ConstantArray, Layer, PixelRuns, Pointer, Value
-from tflm_zephyr.kernels import KernelLibrary, Node, macs
+from tflm_zephyr.kernels import KernelLibrary, Node, macs, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
 CMSIS_NN = "cmsis_nn"
@@ -84,15 +85,35 @@ class LayerBuilder:
         self._pointers[name] = Pointer(name, tensor.type.c_type, tensor.index, written=False)
         return name
 
-    def optional_source(self, place: int, name: str) -> str:
-        """The same for an input that may be absent: "nullptr"."""
-        return "nullptr" if self.node.optional_input(place) is None else self.source(place, name)
+    def optional_source(self, place: int, name: str, *, absent: str = "nullptr") -> str:
+        """The same for an input that may be absent."""
+        return absent if self.node.optional_input(place) is None else self.source(place, name)
 
     def result(self, name: str = "output", number: int = 0) -> str:
         """The local pointer to an output."""
         tensor = self.node.output(number)
         self._pointers[name] = Pointer(name, tensor.type.c_type, tensor.index, written=True)
         return name
+
+    def weighted_arguments(self, *, no_bias: str = "nullptr") -> tuple[str, ...]:
+        """Shape and data of input, weights, bias and output, as TFLM's reference functions of sums take them."""
+        node = self.node
+        bias = node.optional_input(2)
+        return (
+            self.shape(node.input(0).shape),
+            self.source(0, "input"),
+            self.shape(node.input(1).shape),
+            self.source(1, "weights"),
+            self.shape(() if bias is None else bias.shape),
+            self.optional_source(2, "bias", absent=no_bias),
+            self.shape(node.output().shape),
+            self.result(),
+        )
+
+    def clamp(self) -> tuple[int, int]:
+        """The range of the integer output with its fused activation, both ends included."""
+        output, activation = self.node.output(), self.node.option("fused_activation_function")
+        return activation_range(activation, output.type, scale_of(output), zero_point_of(output))
 
     def constant(self, name: str, tensor: Tensor) -> str:
         """The array of a constant tensor. NotDirectError where its data are not one element after the other."""

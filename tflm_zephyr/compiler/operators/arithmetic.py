@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import Multiplier, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
@@ -36,13 +36,6 @@ def add_scaling(node: Node) -> SumScaling:
         shift,
         (multiplier(one / twice), multiplier(other / twice)),
         multiplier(twice / ((1 << shift) * result)),
-    )
-
-
-def _clamp(node: Node) -> tuple[int, int]:
-    output = node.output()
-    return activation_range(
-        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
     )
 
 
@@ -80,7 +73,7 @@ def _float_parameters(b: LayerBuilder) -> str:
 
 def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
     node = b.node
-    low, high = _clamp(node)
+    low, high = b.clamp()
     one, other = scaling.inputs
     return b.assigned(
         "kParams",
@@ -111,7 +104,7 @@ def add(b: LayerBuilder) -> None:
         return
     scaling = add_scaling(node)
     if b.cmsis_nn and not broadcast:
-        low, high = _clamp(node)
+        low, high = b.clamp()
         one, other = scaling.inputs
         first, second = b.source(0, "input1"), b.source(1, "input2")
         numbers = (
@@ -162,7 +155,7 @@ def mul(b: LayerBuilder) -> None:
         return
     one, other, result = node.input(0), node.input(1), node.output()
     found = multiplier(scale_of(one) * scale_of(other) / scale_of(result))
-    low, high = _clamp(node)
+    low, high = b.clamp()
     offsets = -zero_point_of(one), -zero_point_of(other), zero_point_of(result)
     if b.cmsis_nn and not broadcast:
         first, second = b.source(0, "input1"), b.source(1, "input2")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import Multiplier, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
 from tflm_zephyr.compiler.program import PixelRuns
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
@@ -30,13 +30,6 @@ def channel_multipliers(node: Node, channels: int) -> tuple[Multiplier, ...]:
     return tuple(multiplier(scale_of(source) * scale / scale_of(output)) for scale in each)
 
 
-def _clamp(node: Node) -> tuple[int, int]:
-    output = node.output()
-    return activation_range(
-        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
-    )
-
-
 def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Stride, padding and dilation, each of height and width."""
     stride = node.option("stride_h"), node.option("stride_w")
@@ -44,11 +37,6 @@ def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, in
     sizes = zip(node.input(0).shape[1:3], node.input(1).shape[1:3], stride, dilation, strict=True)
     height, width = (node.padding(*axis) for axis in sizes)
     return stride, (height, width), dilation
-
-
-def _tile(pair: tuple[int, int]) -> str:
-    height, width = pair
-    return f"{{.w = {width}, .h = {height}}}"
 
 
 def _check(b: LayerBuilder, channel_dimension: int) -> int:
@@ -101,17 +89,17 @@ def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
     """The address of the parameters' struct."""
     node = b.node
     stride, padding, dilation = _window(node)
-    low, high = _clamp(node)
+    low, high = b.clamp()
     name = b.value(
         "kParams",
         c_type,
         input_offset=-zero_point_of(node.input(0)),
         output_offset=zero_point_of(node.output()),
         **more,
-        stride=_tile(stride),
-        padding=_tile(padding),
-        dilation=_tile(dilation),
-        activation=f"{{.min = {low}, .max = {high}}}",
+        stride=tile(stride),
+        padding=tile(padding),
+        dilation=tile(dilation),
+        activation=limits((low, high)),
     )
     return f"&{name}"
 
@@ -224,7 +212,7 @@ def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> No
     """TFLM's loops with a multiplier for each channel."""
     node = b.node
     stride, padding, dilation = _window(node)
-    low, high = _clamp(node)
+    low, high = b.clamp()
     depthwise = "Depthwise" in function
     fields = {
         "padding_values__width": padding[1],
@@ -280,19 +268,11 @@ def _float(b: LayerBuilder, header: str, function: str, c_type: str, tail: tuple
         float_activation_min=float_text(low),
         float_activation_max=float_text(high),
     )
-    bias = node.optional_input(2)
     b.reference(
         f"reference/{header}",
         function,
         parameters,
-        b.shape(node.input(0).shape),
-        b.source(0, "input"),
-        b.shape(node.input(1).shape),
-        b.source(1, "weights"),
-        b.shape(() if bias is None else bias.shape),
-        b.optional_source(2, "bias"),
-        b.shape(node.output().shape),
-        b.result(),
+        *b.weighted_arguments(),
         *tail,
     )
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float32, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import arm_channel_quantisation, arm_context, channel_multipliers
-from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.operators.texts import float_text, limits
 from tflm_zephyr.compiler.program import PixelRuns
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 
@@ -43,13 +43,6 @@ def fully_connected(b: LayerBuilder) -> None:
         _reference(b)
 
 
-def _clamp(node: Node) -> tuple[int, int]:
-    output = node.output()
-    return activation_range(
-        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
-    )
-
-
 def _per_channel(node: Node) -> bool:
     quantization = node.input(1).quantization
     return quantization is not None and quantization.per_channel
@@ -62,9 +55,9 @@ def _arm(b: LayerBuilder) -> None:
     if any(mve for _, mve in b.cores) and not _as_convolution(node):
         raise b.refuse("sums its weights at run time on a core with Helium")
     given = b.source(0, "input")
-    low, high = _clamp(node)
+    low, high = b.clamp()
     offsets = {"input_offset": -zero_point_of(node.input(0)), "output_offset": zero_point_of(node.output())}
-    activation = f"{{.min = {low}, .max = {high}}}"
+    activation = limits((low, high))
     single = dense_multiplier(node)
     each = channel_multipliers(node, outputs) if _per_channel(node) else (single,) * outputs
     if _as_convolution(node):
@@ -125,7 +118,7 @@ def _as_convolution(node: Node) -> bool:
 def _reference(b: LayerBuilder) -> None:
     node = b.node
     outputs = node.input(1).shape[0]
-    low, high = _clamp(node)
+    low, high = b.clamp()
     single = dense_multiplier(node)
     parameters = b.assigned(
         "kParams",
@@ -147,27 +140,18 @@ def _reference(b: LayerBuilder) -> None:
             b.int32s("multipliers", (one.value for one in each)),
             f"reinterpret_cast<const int *>({b.int32s('shifts', (one.shift for one in each))})",
         )
-    bias = node.optional_input(2)
     b.reference(
         "reference/integer_ops/fully_connected.h",
         function,
         parameters,
         *arrays,
-        b.shape(node.input(0).shape),
-        b.source(0, "input"),
-        b.shape(node.input(1).shape),
-        b.source(1, "weights"),
-        b.shape(() if bias is None else bias.shape),
-        b.source(2, "bias") if bias is not None else "static_cast<const int32_t *>(nullptr)",
-        b.shape(node.output().shape),
-        b.result(),
+        *b.weighted_arguments(no_bias="static_cast<const int32_t *>(nullptr)"),
     )
 
 
 def _float(b: LayerBuilder) -> None:
     node = b.node
     low, high = float_range(node.option("fused_activation_function"))
-    bias = node.optional_input(2)
     parameters = b.assigned(
         "kParams",
         "tflite::FullyConnectedParams",
@@ -178,14 +162,7 @@ def _float(b: LayerBuilder) -> None:
         "reference/fully_connected.h",
         "tflite::reference_ops::FullyConnected",
         parameters,
-        b.shape(node.input(0).shape),
-        b.source(0, "input"),
-        b.shape(node.input(1).shape),
-        b.source(1, "weights"),
-        b.shape(() if bias is None else bias.shape),
-        b.optional_source(2, "bias"),
-        b.shape(node.output().shape),
-        b.result(),
+        *b.weighted_arguments(),
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import activation_range, float_range
+from tflm_zephyr.compiler.fixed_point import float_range
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import arm_context
-from tflm_zephyr.compiler.operators.texts import float_text
-from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
+from tflm_zephyr.kernels import Node
 from tflm_zephyr.model import TensorType
 
 _QUANTISED = {TensorType.INT8: "s8", TensorType.INT16: "s16"}
@@ -33,7 +33,7 @@ def _pool(b: LayerBuilder, arm_function: str, reference: str) -> None:
     elif b.cmsis_nn and source.shape[0] == 1:
         _arm(b, f"{arm_function}_{_QUANTISED[source.type]}")
     else:
-        least, most = _clamp(node)
+        least, most = b.clamp()
         _reference(
             b,
             "integer_ops/pooling.h",
@@ -41,13 +41,6 @@ def _pool(b: LayerBuilder, arm_function: str, reference: str) -> None:
             quantized_activation_min=least,
             quantized_activation_max=most,
         )
-
-
-def _clamp(node: Node) -> tuple[int, int]:
-    output = node.output()
-    return activation_range(
-        node.option("fused_activation_function"), output.type, scale_of(output), zero_point_of(output)
-    )
 
 
 def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -64,13 +57,13 @@ def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, in
 def _arm(b: LayerBuilder, function: str) -> None:
     node = b.node
     window, stride, padding = _window(node)
-    low, high = _clamp(node)
+    low, high = b.clamp()
     parameters = b.value(
         "kParams",
         "cmsis_nn_pool_params",
-        stride=f"{{.w = {stride[1]}, .h = {stride[0]}}}",
-        padding=f"{{.w = {padding[1]}, .h = {padding[0]}}}",
-        activation=f"{{.min = {low}, .max = {high}}}",
+        stride=tile(stride),
+        padding=tile(padding),
+        activation=limits((low, high)),
     )
     given = b.source(0, "input")
     b.cmsis(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as C++ expressions."""
+"""Numbers as C++ expressions, and CMSIS-NN's small structs."""
 
 from __future__ import annotations
 
@@ -19,3 +19,15 @@ def double_text(value: float) -> str:
     if not math.isfinite(value):
         raise ValueError(f"{value} is no finite double")
     return repr(float(value))
+
+
+def tile(pair: tuple[int, int]) -> str:
+    """A cmsis_nn_tile of height and width."""
+    height, width = pair
+    return f"{{.w = {width}, .h = {height}}}"
+
+
+def limits(pair: tuple[int, int]) -> str:
+    """A cmsis_nn_activation of both ends."""
+    least, most = pair
+    return f"{{.min = {least}, .max = {most}}}"
