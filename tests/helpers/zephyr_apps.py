@@ -23,7 +23,7 @@ def _golden_outputs(app: Path, ident: str) -> list[list[str]]:
 
 def build_and_run(tool: Tool, app: Path, board: str) -> list[dict[str, Any]]:
     tool("build", app, "--board", board)
-    results: list[dict[str, Any]] = tool("run", app, "--board", board, as_json=True)
+    results: list[dict[str, Any]] = tool("run", app, "--board", board, as_json=True)["results"]
     return results
 
 
