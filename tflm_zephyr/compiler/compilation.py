@@ -89,7 +89,7 @@ def _layer(node: Node, libraries: Sequence[KernelLibrary], constants: Constants)
     try:
         return _build(node, libraries, constants)
     except NotDirectError as reason:
-        raise node.fail(f"{reason}: there is no compiled code for it yet", "Use the backend interpreter") from None
+        raise node.fail(f"{reason}, so it cannot be compiled yet", "Use the backend interpreter") from None
 
 
 def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants) -> Layer:
