@@ -540,12 +540,12 @@ def test_workflows_qemu_step_fails_when_a_self_test_does(tmp_path: Path, ends: l
     qemu = tmp_path / "bin" / "qemu-system-arm"
     qemu.parent.mkdir()
     lines = "".join(f"TFLM:begin\\nTFLM:end status={status} records=9\\n" for status in ends)
-    hang = "sleep 30" if len(ends) == 2 else ""
+    hang = "sleep 900" if len(ends) == 2 else ""
     qemu.write_text(f"#!/bin/sh\nprintf '{lines}'\nexec {hang or 'true'}\n")
     qemu.chmod(0o755)
     env = {**os.environ, "PATH": f"{qemu.parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=env, timeout=25, check=False, capture_output=True
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=env, timeout=200, check=False, capture_output=True
     )
     assert (done.returncode == 0) is good, done
 
