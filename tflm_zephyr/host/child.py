@@ -4,7 +4,8 @@
 A process of its own, because C++ that aborts or crashes on an odd model must not take the tool along, and
 because TFLM prints its messages and its allocation record to the C stderr, which the parent captures whole.
 
-DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run), tensors}, `model.tflite` and
+DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run), tensors,
+keeps_state (operators share a state besides variable tensors)}, `model.tflite` and
 `inputs.bin` (the inputs' bytes one after the other, in C order and in the tensors' own types, run after run). Written
 there: `outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the main subgraph),
 and `result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused. Output before the
@@ -28,7 +29,6 @@ MARK_MEMORY = "tflm-zephyr: allocation record follows"
 MARK_RUNS = "tflm-zephyr: runs "
 REPORT_S = 0.25  # between two reports of the runs that are done
 MEMORY_LIMIT_BYTES = 16 << 30
-_STATEFUL_NAMES = frozenset({"VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE", "CALL_ONCE"})
 
 
 class Engine(Protocol):
@@ -53,8 +53,11 @@ class Engine(Protocol):
 class TflmEngine:
     """TFLM itself, from the tflite-micro package: reference kernels, recording allocator."""
 
-    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool) -> None:
-        """Loads, plans and prepares; a model that TFLM refuses raises, or crashes this process."""
+    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool, keeps_state: bool) -> None:
+        """Loads, plans and prepares; a model that TFLM refuses raises, or crashes this process.
+
+        Its reset() resets every state, so `keeps_state` changes nothing.
+        """
         from tflite_micro import __version__, runtime
 
         self.version = str(__version__)
@@ -103,17 +106,16 @@ class TflmEngine:
 class LitertEngine:
     """LiteRT with its reference resolver: reference kernels, no delegate, one thread."""
 
-    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool) -> None:
-        """LiteRT owns its memory: `arena_bytes` is not used."""
+    def __init__(self, model: bytes, arena_bytes: int, inputs: int, preserve: bool, keeps_state: bool) -> None:
+        """LiteRT owns its memory: `arena_bytes` is not used. A model that `keeps_state` is loaded anew to reset it."""
         import importlib.metadata
 
         self.version = importlib.metadata.version("ai-edge-litert")
-        self._model, self._preserve = model, preserve
+        self._model, self._preserve, self._reload = model, preserve, keeps_state
         self._load()
         names = {str(op["op_name"]) for op in self._interpreter._get_ops_details()}
         if any(name.upper().startswith("DELEGATE") or "XNNPACK" in name.upper() for name in names):
             raise RuntimeError("LiteRT put a delegate in place of its reference kernels")
-        self._reload = bool(names & _STATEFUL_NAMES)
         details = self._interpreter.get_input_details()
         self.inputs = [(d["dtype"], tuple(int(n) for n in d["shape"])) for d in details]
         self._used = False
@@ -152,7 +154,7 @@ class LitertEngine:
         """LiteRT prints no record."""
 
 
-ENGINES: dict[str, Callable[[bytes, int, int, bool], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
+ENGINES: dict[str, Callable[[bytes, int, int, bool, bool], Engine]] = {"tflm": TflmEngine, "litert": LitertEngine}
 
 
 def main(folder: Path) -> None:
@@ -166,6 +168,7 @@ def main(folder: Path) -> None:
             request["arena_bytes"],
             request["inputs"],
             bool(request["tensors"]),
+            request["keeps_state"],
         )
         stage = "invoke"
         sizes, kept = _serve(engine, request, folder)

@@ -13,13 +13,12 @@ from math import prod
 
 from tflm_zephyr.errors import ModelError, ToolError
 from tflm_zephyr.host.run import NAMES, PACKAGES, HostRun, available, run_many
+from tflm_zephyr.kernels import reads_positions
 from tflm_zephyr.model import Model, Tensor, TensorType, normalised_for_litert
 
 SPARE_SEEDS = 15
 OnRun = Callable[[str, int, int], object]
 """Gets an engine's name, how many of its runs are done, and of how many."""
-# Operators that take an integer input as a position in another tensor, which must then lie inside it.
-_INDEXING = frozenset({"GATHER", "GATHER_ND", "EMBEDDING_LOOKUP", "SLICE", "STRIDED_SLICE"})
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _position_limit(model: Model, tensor: Tensor) -> int | None:
     """The number of valid positions when an operator indexes by `tensor`, None when none does."""
     sizes: list[int] = []
     for operator in model.main.operators:
-        if operator.name in _INDEXING and tensor.index in operator.inputs:
+        if reads_positions(operator.key) and tensor.index in operator.inputs:
             for index in operator.inputs:
                 if index >= 0 and index != tensor.index:
                     sizes.extend(model.main.tensors[index].shape)

@@ -106,6 +106,18 @@ def _with_safe_plan(data: bytes) -> bytes:
     return data
 
 
+def _keeps_state(data: bytes) -> bool:
+    """Whether operators of the model share a state besides variable tensors."""
+    from tflm_zephyr.kernels import keeps_state
+    from tflm_zephyr.model import parse_model
+
+    try:
+        model = parse_model(data)
+    except ModelError:  # the engine reports it in its own words
+        return False
+    return any(keeps_state(operator.name) for subgraph in model.subgraphs for operator in subgraph.operators)
+
+
 def run_many(
     model_bytes: bytes,
     runs: Sequence[Sequence[bytes]],
@@ -147,6 +159,7 @@ def run_many(
         "arena_bytes": arena,
         "reset": [reset] * len(runs) if isinstance(reset, bool) else list(reset),
         "tensors": list(tensors),
+        "keeps_state": _keeps_state(model_bytes),
     }
     with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name:
         folder = Path(name)

@@ -51,9 +51,13 @@ def other_kernels(found: Mapping[str, str]) -> str:
     found: revisions by name, "TFLM" and where its kernels are used "CMSIS-NN"; "" for one that git cannot tell.
     """
     read = {"TFLM": _COMMITS, "CMSIS-NN": CMSIS_NN_REVISIONS}
-    pinned = {"TFLM": PINNED_REVISION, "CMSIS-NN": CMSIS_NN_REVISION}
+    sources = {"TFLM": [commit for commit in REVISIONS if commit in _COMMITS], "CMSIS-NN": [CMSIS_NN_REVISION]}
     return ", ".join(
-        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {pinned[name][:12]}"
+        f"{name} {revision[:12] or 'of a revision that git cannot tell'}, not {_either(sources[name])}"
         for name, revision in sorted(found.items())
         if revision not in read[name]
     )
+
+
+def _either(commits: list[str]) -> str:
+    return " or ".join(commit[:12] for commit in commits)

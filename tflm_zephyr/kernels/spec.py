@@ -122,6 +122,7 @@ class OperatorSpec:
     multiply-accumulates of one Invoke() by the definition of TFLite's operator; elements for what is no sum of
     products. keeps_state: it shares a state with other operators, in resource variables or in a subgraph that runs
     once. looks_twice: Prepare gets its temporary tensors a second time, in the function that computes operator data.
+    reads_positions: an integer input may hold positions in another input, which Eval does not check.
     """
 
     reference: Kernel = Kernel()
@@ -132,6 +133,7 @@ class OperatorSpec:
     revisions: frozenset[str] = frozenset(REVISIONS)
     keeps_state: bool = False
     looks_twice: bool = False
+    reads_positions: bool = False
 
 
 Specs = tuple[OperatorSpec, ...]

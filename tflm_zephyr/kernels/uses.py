@@ -95,6 +95,12 @@ def looks_twice(key: str, revision: str = "") -> bool:
     return spec is not None and spec.looks_twice
 
 
+def reads_positions(key: str, revision: str = "") -> bool:
+    """Whether an integer input of the operator may hold positions in another one (spec.OperatorSpec)."""
+    spec = operator_specs(revision).get(key)
+    return spec is not None and spec.reads_positions
+
+
 def macs(use: Node, revision: str = "") -> int:
     """Multiply-accumulates of one run of the operator, whichever library computes it; 0 for one without a spec.
 

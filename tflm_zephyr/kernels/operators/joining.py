@@ -149,7 +149,7 @@ def _check_concatenation(node: Node) -> None:
         check_zero_point(node, output, 0)
 
 
-_GATHER = OperatorSpec(Kernel(persistent=output_dims), types=types("i0 i1", "float32|int8 int32"))
+_GATHER = OperatorSpec(Kernel(persistent=output_dims), types=types("i0 i1", "float32|int8 int32"), reads_positions=True)
 _PACK = types("o0 i*", "float32|int8|int32|int64 =")
 _UNPACK = types("i0 o*", "float32|int32|int8 =")
 
@@ -165,6 +165,7 @@ OPERATORS: Mapping[str, Specs] = {
         OperatorSpec(
             Kernel(persistent=_embedding_persistent),
             types=types("i0 i1 o0", "int32 float32 float32", "int32 int8 float32|int8"),
+            reads_positions=True,
         ),
     ),
     "GATHER": (_GATHER,),

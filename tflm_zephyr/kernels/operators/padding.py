@@ -210,6 +210,7 @@ _STRIDED_SLICE = OperatorSpec(
     Kernel(persistent=fixed(84)),
     types=types("o0 i0 i1 i2 i3", "float32|int8|int16|int32|bool = int32 int32 int32"),
     revisions=BEFORE_4_4,
+    reads_positions=True,
 )
 
 OPERATORS: Mapping[str, Specs] = {
@@ -231,6 +232,7 @@ OPERATORS: Mapping[str, Specs] = {
                 "float32|int32|int8|int16|bool int32 int32 =",
                 "float32|int32|int8|int16|bool int64 int64 =",
             ),
+            reads_positions=True,
         ),
     ),
     "STRIDED_SLICE": (
