@@ -5,7 +5,8 @@ Builds, for every board under boards/, the app without operators (benchmarks/bar
 model, reference data, arena and main stack are the board's base, and then apps of real models. These should take the
 base, their known parts and their kernels (tflm_zephyr.kernels.code_size); the table has the deviations. `--update`
 writes board_sizes.json in the data folder of the workspace's TFLM revision, and keeps the rows of other Zephyr
-series. Run it after a change of the templates, and after benchmarks/operator_links.py --update.
+series. A board that the workspace cannot build is reported and left out. Run it after a change of the templates, and
+after benchmarks/operator_links.py --update.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks.operator_links import core_of  # noqa: E402
 from benchmarks.revision_tables import data_file  # noqa: E402
 from tflm_zephyr.boards.board import known_boards, load_board  # noqa: E402
 from tflm_zephyr.build.workspace import find_workspace  # noqa: E402
+from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.footprint import attribution  # noqa: E402
 from tflm_zephyr.footprint.board_sizes import BoardBase, all_bases, dump_bases  # noqa: E402
 from tflm_zephyr.footprint.elf import load_elf  # noqa: E402
@@ -83,7 +85,10 @@ def measure(board: str, folder: Path) -> BoardBase:
     bare = bare_app(folder, board, "reference")
     base, linked, core = without_models(bare), linked_sections(bare), core_of(bare)
     base = replace(base, ram_bytes=base.ram_bytes - RESOLVER_ENTRY_BYTES)  # it has room for one operator
-    print(f"\n{board} ({core}): flash {base.flash_bytes}, RAM {base.ram_bytes}, main stack {base.main_stack_bytes}")
+    print(
+        f"\n{board} ({core}): flash {base.flash_bytes}, RAM {base.ram_bytes}, main stack {base.main_stack_bytes}",
+        flush=True,
+    )
     off_flash, off_ram = [0], [0]
     second = (0, 0)
     for name, models, library in CASES:
@@ -93,7 +98,7 @@ def measure(board: str, folder: Path) -> BoardBase:
         rest = without_models(app)
         flash = rest.flash_bytes - need.flash_bytes - base.flash_bytes
         ram = rest.ram_bytes - need.ram_bytes - base.ram_bytes
-        print(f"  {name:24} {flash:+6} {ram:+6}  kernels {need.flash_bytes} {', '.join(need.unknown)}")
+        print(f"  {name:24} {flash:+6} {ram:+6}  kernels {need.flash_bytes} {', '.join(need.unknown)}", flush=True)
         if len(models) == 1:
             off_flash.append(flash)
             off_ram.append(ram)
@@ -127,11 +132,17 @@ def main() -> int:
     bases = {(base.zephyr, base.board): base for base in (all_bases(revision) if path.is_file() else ())}
     with tempfile.TemporaryDirectory() as made:
         place = args.folder.absolute() if args.folder else Path(made)
+        failed = []
         for board in args.board or known_boards():
-            bases[zephyr, board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
+            try:
+                bases[zephyr, board] = measure(board, place / f"{load_board(board).file_stem}_sizes")
+            except ToolError as error:  # a board that this workspace has not, or whose SoC's module is missing
+                print(f"\n{board}: NOT MEASURED: {error}", flush=True)
+                failed.append(board)
+                continue
             if args.update:
                 path.write_text(dump_bases(bases.values(), revision))
-    return 0
+    return 1 if failed and args.board else 0
 
 
 if __name__ == "__main__":
