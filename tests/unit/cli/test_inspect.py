@@ -79,6 +79,8 @@ def test_types_that_tflm_refuses(tool: Tool, tmp_path: Path) -> None:
     (row,) = inspected(tool, tmp_path, unary("SOFTMAX", "uint8"), "--json").json["operators"]
     assert row["library"] is None and row["macs"] == 0
     assert "takes no uint8" in row["refused"]
+    noted = tool("plan", "m.tflite").out
+    assert "note: TFLM refuses this model, and so does generate: " in noted and "takes no uint8" in noted
 
 
 def test_one_scale_a_channel_in_words(tool: Tool) -> None:

@@ -15,7 +15,7 @@ from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import plan as report
-from tflm_zephyr.errors import AppError, PlanError
+from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.files import write_atomically, write_new
 
 if TYPE_CHECKING:
@@ -145,7 +145,19 @@ def _plan_model(
             without = replace(without, given=None, scheduling="model", arena_bytes=None)
         whole = plan(found.running if request.given is not None else model, without)
         saved = whole.largest.size.bytes - found.largest.size.bytes
-    return report.PlannedModel(path, found, named, kernels.choice.notes, saved)
+    return report.PlannedModel(path, found, named, (*kernels.choice.notes, *_refused(model, kernels)), saved)
+
+
+def _refused(model: Model, kernels: AppKernels) -> tuple[str, ...]:
+    """A note where TFLM's kernels refuse the model, which `generate` takes for an error; custom kernels are not here."""
+    from tflm_zephyr.kernels import check_types
+
+    custom = frozenset(o.custom_code for graph in model.subgraphs for o in graph.operators if o.custom_code)
+    try:
+        check_types(model, custom, revision=kernels.libraries[0].core.revision)
+    except ModelError as err:
+        return (f"TFLM refuses this model, and so does generate: {err}",)
+    return ()
 
 
 def _config(args: argparse.Namespace) -> AppConfig:
