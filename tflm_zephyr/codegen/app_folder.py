@@ -40,7 +40,7 @@ class AppManifest:
     `models` has each model by its identifier, as its results name it. `overlap` has the revisions of the kernels that
     the plans' in-place pairs are valid for, by name; empty without in-place pairs. `cmsis_nn_revision` is empty for an
     app without CMSIS-NN, or where it was not known. `flash` has the estimated bytes by board, as far as they are known.
-    `yours`: the user's files that were written once.
+    `yours`: the SHA-256, by path, of the user's files as they would be written first with the options of this app.
     """
 
     generator: str
@@ -54,7 +54,7 @@ class AppManifest:
     overlap: Mapping[str, str] = field(default_factory=dict)
     cmsis_nn_revision: str = ""
     flash: Mapping[str, int] = field(default_factory=dict)
-    yours: tuple[str, ...] = ()
+    yours: Mapping[Annotated[str, Check(_inside, "a path inside the app")], str] = field(default_factory=dict)
 
     @property
     def sha256(self) -> dict[str, str]:
@@ -72,12 +72,16 @@ class AppManifest:
 
 @dataclass(frozen=True)
 class FileChange:
-    """The changes of `write_files`, or those that `compare_files` foresees: paths below the app, sorted."""
+    """The changes of `write_files`, or those that `compare_files` foresees: paths below the app, sorted.
+
+    `outdated`: the user's files that were left as they are, and that other options than before would write otherwise.
+    """
 
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = ()
 
     @property
     def stale(self) -> bool:
@@ -198,9 +202,9 @@ def _write(
         write_atomically(free_name(app / path), (app / path).read_bytes())
     known = _known_starters(app)
     new = {path: data for path, data in starters.items() if path not in known and not os.path.lexists(app / path)}
-    recorded = replace(manifest, files={path: _sha(data) for path, data in sorted(files.items())}, yours=tuple(known))
+    recorded = replace(manifest, files=_shas(files), yours=known)
     first = (MANIFEST, _json(recorded))
-    last = (MANIFEST, _json(replace(recorded, yours=tuple(sorted({*known, *starters})))))
+    last = (MANIFEST, _json(replace(recorded, yours={**known, **_shas(starters)})))
     wanted = [*((path, files[path]) for path in (*change.written, *change.edited)), *new.items()]
     # The next `generate` completes an app that an interrupt left half-written. In a new app the manifest is written
     # first, as files that it lists may be missing. In an old app it is written last, as each file then has either the
@@ -208,7 +212,13 @@ def _write(
     _replace_all(app, [first, *wanted, last] if fresh else [*wanted, last])
     for path in change.removed:
         (app / path).unlink()
-    return replace(change, written=(*change.written, *new))
+    return replace(change, written=(*change.written, *new), outdated=_outdated(app, starters, known))
+
+
+def _outdated(app: Path, starters: Mapping[str, bytes], known: Mapping[str, str]) -> tuple[str, ...]:
+    """The user's files that differ from `starters`, where these are not those of the last time, `known`."""
+    changed = (path for path, data in starters.items() if path in known and known[path] != _sha(data))
+    return tuple(sorted(path for path in changed if read_if_there(app / path) not in (None, starters[path])))
 
 
 def _json(manifest: AppManifest) -> bytes:
@@ -247,7 +257,7 @@ def compare_manifest(change: FileChange, app: Path, manifest: AppManifest) -> Fi
 
     Raises AppError when `app` is no generated app.
     """
-    compared = [replace(item, generator="", files={}, flash={}, yours=()) for item in (load_manifest(app), manifest)]
+    compared = [replace(item, generator="", files={}, flash={}, yours={}) for item in (load_manifest(app), manifest)]
     return change if compared[0] == compared[1] else replace(change, written=(*change.written, MANIFEST))
 
 
@@ -260,14 +270,17 @@ def compare_one(change: FileChange, path: Path, data: bytes) -> FileChange:
 
 def _known(app: Path) -> Mapping[str, str]:
     """SHA-256 of the generated files by path; empty for a damaged manifest, so that all counts as edited."""
-    files = _recorded(app, "files")
-    return {str(path): str(sha) for path, sha in files.items() if _inside(path)} if isinstance(files, dict) else {}
+    return _shas_recorded(app, "files")
 
 
-def _known_starters(app: Path) -> list[str]:
-    """Paths of the user's files that were written once, sorted; none for a damaged manifest."""
-    yours = _recorded(app, "yours")
-    return sorted(filter(_inside, map(str, yours))) if isinstance(yours, list) else []
+def _known_starters(app: Path) -> Mapping[str, str]:
+    """SHA-256 of the user's files as they were last offered, by path; empty for a damaged manifest."""
+    return _shas_recorded(app, "yours")
+
+
+def _shas_recorded(app: Path, key: str) -> dict[str, str]:
+    found = _recorded(app, key)
+    return {str(path): str(sha) for path, sha in found.items() if _inside(path)} if isinstance(found, dict) else {}
 
 
 def _recorded(app: Path, key: str) -> object:
@@ -276,6 +289,10 @@ def _recorded(app: Path, key: str) -> object:
         return json.loads((app / MANIFEST).read_text(encoding="utf-8"))[key]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _shas(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: _sha(data) for path, data in sorted(files.items())}
 
 
 def _sha(data: bytes) -> str:

@@ -124,6 +124,16 @@ def test_options_are_remembered_unless_given_anew(tool: Tool, app: Path, tmp_pat
     assert_edits_are_kept(app)
 
 
+def test_files_that_do_not_follow_the_options_are_named(tool: Tool, app: Path, tmp_path: Path) -> None:
+    done = tool("generate", "-o", app, "-b", "mps2/an386", "--debug", retrained(tmp_path))
+    assert "yours and were left as they are: prj.conf, sample.yaml. Written anew they would differ" in done.out
+    fresh = tool("generate", "--app", app / "tflm" / "app.yaml", "-o", "NEW")
+    assert f"`tflm-zephyr generate --app {app}/tflm/app.yaml -o NEW`" in done.out and fresh.code == 0
+    assert "mps2/an386" in (tmp_path / "NEW" / "sample.yaml").read_text()
+    assert "left as they are" not in tool("generate", "-o", app).out
+    assert_edits_are_kept(app)
+
+
 def test_comments_in_the_app_file_stay(tool: Tool, app: Path, tmp_path: Path) -> None:
     path = app / "tflm/app.yaml"
     path.write_text(f"# a remark of the user's\n{path.read_text()}")

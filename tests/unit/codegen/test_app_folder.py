@@ -57,7 +57,7 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert tree(app) == FILES
     manifest = load_manifest(app)
     assert set(manifest.files) == set(FILES)
-    assert replace(manifest, files={}) == EMPTY and manifest.yours == ()
+    assert replace(manifest, files={}) == EMPTY and manifest.yours == {}
 
 
 def test_starters_are_written_once(app: Path) -> None:
@@ -65,7 +65,7 @@ def test_starters_are_written_once(app: Path) -> None:
     (app / "own.txt").write_bytes(b"the user's own\n")
     change = write_files(app, FILES, EMPTY, starters)
     assert change.written == ("prj.conf", "src/main.cpp")
-    assert load_manifest(app).yours == tuple(sorted(starters))
+    assert list(load_manifest(app).yours) == sorted(starters) and change.outdated == ()
     (app / "prj.conf").write_bytes(b"mine\n")
     (app / "src/main.cpp").unlink()
     later = dict.fromkeys(starters, b"second\n") | {"boards/new.conf": b"second\n"}
@@ -73,6 +73,20 @@ def test_starters_are_written_once(app: Path) -> None:
     assert tree(app) == {
         **FILES, "prj.conf": b"mine\n", "own.txt": b"the user's own\n", "boards/new.conf": b"second\n"
     }  # fmt: skip
+
+
+def test_starters_that_options_change_are_named(app: Path) -> None:
+    """Once, and not those that are gone, that are as the new options have them, or that only the user changed."""
+    starters = {"prj.conf": b"first\n", "gone.txt": b"first\n", "same.txt": b"first\n", "edited.txt": b"first\n"}
+    write_files(app, FILES, EMPTY, starters)
+    (app / "gone.txt").unlink()
+    (app / "same.txt").write_bytes(b"second\n")
+    (app / "edited.txt").write_bytes(b"mine\n")
+    assert write_files(app, FILES, EMPTY, starters).outdated == ()
+    later = dict.fromkeys(starters, b"second\n") | {"edited.txt": b"first\n"}
+    assert write_files(app, FILES, EMPTY, later).outdated == ("prj.conf",)
+    assert (app / "prj.conf").read_bytes() == b"first\n"
+    assert write_files(app, FILES, EMPTY, later).outdated == ()
 
 
 @pytest.mark.parametrize("good", range(7))

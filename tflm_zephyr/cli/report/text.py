@@ -52,6 +52,12 @@ def generated(
         if model.golden:
             lines.append(f"    self-test: {count(len(model.golden), 'run')}, reference {model.golden_source}")
     lines += [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in made.notes]
+    if change.outdated:
+        fresh = f"tflm-zephyr generate --app {shlex.quote(str(app / 'tflm' / 'app.yaml'))} -o NEW"
+        lines.append(
+            f"  note: these files are yours and were left as they are: {', '.join(change.outdated)}. Written anew they "
+            f"would differ from before: compare with `{fresh}`"
+        )
     lines += fits
     if workflow is not None:
         lines.append(f"  CI workflow: {workflow}")
