@@ -149,7 +149,7 @@ def _plan_model(
 
 
 def _refused(model: Model, kernels: AppKernels) -> tuple[str, ...]:
-    """A note where TFLM's kernels refuse the model, which `generate` takes for an error; custom kernels are not here."""
+    """A note where TFLM refuses the model, as `generate` does; custom operators are not looked at."""
     from tflm_zephyr.kernels import check_types
 
     custom = frozenset(o.custom_code for graph in model.subgraphs for o in graph.operators if o.custom_code)
