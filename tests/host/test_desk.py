@@ -70,6 +70,7 @@ def test_digits_as_pictures_through_an_lstm(tool: Tool, shared: Path) -> None:
         assert arrays["y0"].argmax(axis=-1).reshape(-1).tolist() == list(range(10))
 
 
+@pytest.mark.slow
 def test_stock_models_equal_themselves(tool: Tool, shared_model: Path) -> None:
     done = tool("verify", "--host", shared_model, "--random", "2", "--json")
     assert done.code == 0, done

@@ -36,6 +36,7 @@ def aligned(distance: int) -> int:
     return -(-distance // 16) * 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", WINDOWS)
 def test_windows_at_the_byte(key: str) -> None:
     """int8, whose offsets may be any: at the distance all is well, at one byte less most outputs differ."""
@@ -55,6 +56,7 @@ def test_windows_at_the_byte(key: str) -> None:
     assert differ > same / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", WINDOWS)
 @pytest.mark.parametrize("kind", ["int8", "int16", "float32"])
 def test_windows_at_aligned_distances(key: str, kind: str) -> None:

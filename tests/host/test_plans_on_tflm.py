@@ -49,6 +49,7 @@ def prove(model: Model) -> HeadPlan:
     return head
 
 
+@pytest.mark.slow
 def test_stock_models(shared_model: Path) -> None:
     model = load_model(shared_model)
     head = prove(model)
@@ -89,6 +90,7 @@ def branching(seed: int) -> Model:
     return parse_model(builder.finish())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_branching_graphs_with_scratch(seed: int) -> None:
     prove(branching(seed))
@@ -142,6 +144,7 @@ def test_variables_in_head_and_tail(shared: Path) -> None:
         assert planned.outputs == online.outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["preserve_inputs", "preserve_intermediates"])
 def test_preserving_plans(shared: Path, option: str) -> None:
     for name in ("hello_world_int8", "kws_ref_model", "mnist_lstm_int8"):
@@ -230,6 +233,7 @@ def test_a_plan_a_little_too_tight_is_caught(shared: Path, name: str) -> None:
     assert differ >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_branching_graphs_with_overlaps(seed: int) -> None:
     model = branching(seed)
@@ -265,6 +269,7 @@ def test_a_plan_that_overlaps_is_caught_where_tflm_runs_it() -> None:
         given_plan(parse_model(corrupt), KERNELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_another_order_of_operators(seed: int) -> None:
     """Where the graph branches: the same outputs from the operators in another order, with and without a plan."""

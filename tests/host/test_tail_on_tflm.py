@@ -68,6 +68,7 @@ def test_sections(shared_model: Path) -> None:
     assert -16 <= run.tail_bytes - (rest + kernels_own) <= 64 + 32 * operators
 
 
+@pytest.mark.slow
 def test_the_smallest_arena(shared_model: Path) -> None:
     """To the byte, but for what the tail's structs are larger in this TFLM: 16 bytes less fail."""
     model, library = load_model(shared_model), kernels.host()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.helpers.zephyr_apps import build_and_run, check_results, generate_app
 from tests.zephyr.conftest import Tool
 from tests.zephyr.models import dense_chain
+from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.model.reader import load_model
 
@@ -52,6 +55,34 @@ def edit(app: Path) -> dict[str, bytes]:
         text = (app / path).read_text().replace("CONFIG_BOOT_BANNER=n\n", "")
         (app / path).write_text(text + more)
     return {path: (app / path).read_bytes() for path in ("CMakeLists.txt", "Kconfig", "prj.conf", "src/main.cpp")}
+
+
+def test_a_build_folder_takes_new_defaults(tool: Tool, apps: Path, tmp_path: Path) -> None:
+    """Zephyr keeps a .config, and with it defaults of old, until a merged file changes. The user's line wins."""
+    (tmp_path / "net.tflite").write_bytes(dense_chain([32, 48, 8], seed=1))
+    app = generate_app(tool, apps, "defaults", tmp_path / "net.tflite", "-b", BOARD)
+    tool("build", app, "--board", BOARD)
+    config = app / "build" / load_board(BOARD).file_stem / "zephyr" / ".config"
+    at_first = main_stack_bytes(config)
+    wanted = at_first + 1024
+    with (app / "tflm" / "app.yaml").open("a") as file:
+        file.write(f"main_stack_bytes: {wanted}\n")
+    tool("generate", "-o", app)
+    west_build(config.parent.parent)
+    assert main_stack_bytes(config) == wanted
+    with (app / "prj.conf").open("a") as file:
+        file.write(f"CONFIG_MAIN_STACK_SIZE={at_first}\n")
+    west_build(config.parent.parent)
+    assert main_stack_bytes(config) == at_first
+
+
+def main_stack_bytes(config: Path) -> int:
+    (line,) = re.findall(r"^CONFIG_MAIN_STACK_SIZE=(\d+)$", config.read_text(), re.M)
+    return int(line)
+
+
+def west_build(folder: Path) -> None:
+    subprocess.run(["west", "build", "-d", str(folder)], check=True)
 
 
 def test_an_edited_app_takes_a_retrained_model(tool: Tool, apps: Path, workspace: Workspace, tmp_path: Path) -> None:

@@ -294,6 +294,7 @@ def test_truncated_elf_files_are_one_line(small: Small) -> None:
             read_elf(data[:size], where="cut.elf")
 
 
+@pytest.mark.slow
 def test_damaged_elf_files_never_crash(small: Small) -> None:
     """Bytes changed anywhere in the headers: an error of ours, or sums that still add up."""
     data = bytearray(small.elf.read_bytes())

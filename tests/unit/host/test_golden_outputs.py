@@ -219,6 +219,7 @@ def test_without_engines_there_is_no_golden(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.golden == () and len(found.notes) == 2 and found.refusal == ""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engines")
 def test_every_stock_model_has_a_golden_run(shared_model: Path) -> None:
     model = parse_model(shared_model.read_bytes())

@@ -143,6 +143,7 @@ def test_same_bytes_every_time() -> None:
     assert with_offline_plan(model, range(11)) == with_offline_plan(model, range(11))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_parses_can_be_rewritten(seed: int) -> None:
     rng = random.Random(1000 + seed)
@@ -225,6 +226,7 @@ def one_after_another(model: Model) -> tuple[int, ...]:
     return tuple(plan)
 
 
+@pytest.mark.slow
 def test_tflm_gives_the_same_outputs_and_follows_the_plan(shared_model: Path) -> None:
     pytest.importorskip("tflite_micro")
     from tflm_zephyr.host.run import run_host
@@ -240,6 +242,7 @@ def test_tflm_gives_the_same_outputs_and_follows_the_plan(shared_model: Path) ->
     assert after.head_bytes > before.head_bytes
 
 
+@pytest.mark.slow
 def test_litert_gives_the_same_outputs(shared_model: Path) -> None:
     pytest.importorskip("ai_edge_litert")
     from tflm_zephyr.host.run import run_host

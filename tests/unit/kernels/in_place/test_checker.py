@@ -169,6 +169,7 @@ def test_moving_kernels() -> None:
     assert needless < caught / 20
 
 
+@pytest.mark.slow
 def test_all_operators_and_types() -> None:
     """The two statements know the same operators, and agree on each."""
     known = 0
@@ -290,6 +291,7 @@ def padded(rng: random.Random) -> tuple[Case, list[int], list[tuple[int, int]]]:
     return Case("PAD", (Spec(tuple(shape), "int8"), table), (Spec(out, "int8"),)), shape, widths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("core", list(CORES_4_4))
 def test_cmsis_nn_pad_and_transpose(core: str) -> None:
     """Kernels that CMSIS-NN has from fcc760af on: the distance is exact, and the checker agrees."""
