@@ -57,6 +57,11 @@ class AppManifest:
     yours: Mapping[Annotated[str, Check(_inside, "a path inside the app")], str] = field(default_factory=dict)
 
     @property
+    def host_link(self) -> bool:
+        """Whether the app takes a host's requests."""
+        return any(path.startswith(f"{OWN}/src/link/") for path in self.files)
+
+    @property
     def sha256(self) -> dict[str, str]:
         """The SHA-256 of each model's .tflite file."""
         return {ident: model.sha256 for ident, model in self.models.items()}

@@ -48,7 +48,7 @@ def open_session(target: DeviceTarget, *, on_text: OnText | None = None, on_buil
 
 def _prepare(target: DeviceTarget, found: Route, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
     """Build the app if requested. Raises AppError when it has no host link, or nothing for the board."""
-    if not any(path.startswith("src/link/") for path in manifest.files):
+    if not manifest.host_link:
         raise AppError(
             "this app has no host link",
             where=str(target.app),

@@ -12,7 +12,7 @@ from tests.fakes.link.toy import BYTES, expected
 from tests.fakes.link.wire import PtyDevice
 from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.app_folder import write_files
+from tflm_zephyr.codegen.app_folder import load_manifest, owned, write_files
 from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.session.opening import open_session
@@ -119,7 +119,8 @@ def test_an_app_without_the_link_is_reported(tmp_path: Path) -> None:
         app = tmp_path / f"app{host_link}"
         config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), host_link=host_link)
         made = generate(config, app, tflm_of(None), golden=False)
-        write_files(app, render(made.spec), made.manifest)
+        write_files(app, owned(render(made.spec)), made.manifest)
+        assert load_manifest(app).host_link is host_link
         with pytest.raises(ToolError, match=said):
             open_session(DeviceTarget(app=app))
     for board in ("nrf9160dk/nrf9160", "no/such"):
