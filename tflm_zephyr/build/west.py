@@ -118,7 +118,7 @@ def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, 
         raise BuildError("no CMakeLists.txt there", where=str(request.app), hint="Name the app's folder")
     request = replace(request, app=request.app.absolute(), build_dir=request.build_dir.absolute())
     cache = _cmake_cache(request.build_dir)
-    if request.pristine == "auto" and _other_toolchain(cache, toolchain):
+    if request.pristine == "auto" and (_half_configured(request.build_dir) or _other_toolchain(cache, toolchain)):
         request, cache = replace(request, pristine="always"), {}
     log = request.build_dir / LOG_NAME
     argv = build_argv(request, toolchain, configured=_configured(cache, request, toolchain))
@@ -242,6 +242,11 @@ def _cmake_cache(build_dir: Path) -> dict[str, str]:
     except OSError:
         return {}
     return dict(_CACHE_LINE.findall(text))
+
+
+def _half_configured(build_dir: Path) -> bool:
+    """Whether CMake failed in the folder at first; west would not run it again."""
+    return (build_dir / "CMakeCache.txt").is_file() and not (build_dir / "build.ninja").is_file()
 
 
 def _other_toolchain(cache: Mapping[str, str], toolchain: Toolchain) -> bool:

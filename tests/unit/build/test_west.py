@@ -172,6 +172,7 @@ def test_cmake_arguments_are_given_once(workspace: Workspace, west: FakeWest, re
     (request_.build_dir / "CMakeCache.txt").write_text("\n".join(lines))
     build(request_, workspace, GNU)
     assert west.calls[-1]["argv"][-4:] == given  # the folder was not configured to the end
+    assert west.calls[-1]["argv"][:3] == ["build", "-p", "always"]
     (request_.build_dir / "build.ninja").write_text("")
     build(request_, workspace, GNU)
     assert west.calls[-1]["argv"][-1] == str(request_.app)

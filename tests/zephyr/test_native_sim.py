@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An app as a program of this host, with Zephyr's native_sim and 64-bit pointers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.zephyr_apps import build_and_run, generate_app
+from tests.zephyr.conftest import ROOT, Tool
+from tflm_zephyr.build.toolchain import detect_toolchain
+from tflm_zephyr.build.west import BuildRequest, build
+from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.errors import BuildError
+
+pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
+
+BOARD = "native_sim/native/64"
+
+
+def test_an_arena_for_arm_is_refused_and_a_given_one_runs(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    app = generate_app(tool, apps, "native", ROOT / "samples" / "hello_world" / "hello_world.tflite", "-b", BOARD)
+    request = BuildRequest(app, BOARD, app / "build" / "native_sim_native_64")
+    with pytest.raises(BuildError, match=r"hello_world was estimated for 32-bit Arm\. Set CONFIG_TFLM_APP_HELLO_WORLD"):
+        build(request, workspace, detect_toolchain(arch="posix"))
+    (app / "boards").mkdir(exist_ok=True)
+    (app / "boards" / "native_sim_native_64.conf").write_text("CONFIG_TFLM_APP_HELLO_WORLD_ARENA_SIZE=4096\n")
+    (result,) = build_and_run(tool, app, BOARD)
+    assert (result["status"], result["where"]) == ("pass", "native_sim")
+    assert 1072 < result["arena"]["used_bytes"] <= result["arena"]["size_bytes"] == 4096
