@@ -199,6 +199,12 @@ def test_run_of_an_app_that_answers_a_host(tool: Tool, model_file: Path) -> None
     assert tool("generate", model_file, "-o", "app", "--host-link").code == 0
     said = tool("run", "app").one_line()
     assert "has no self-test to run" in said and "tflm-zephyr infer" in said and "tflm-zephyr verify --app app" in said
+    build = Path("app/build/off")
+    (build / "zephyr").mkdir(parents=True)
+    (build / "zephyr" / ".config").write_text("CONFIG_TFLM_APP_HOST_LINK=y\n")
+    assert "has no self-test to run" in tool("run", "app", "--build-dir", build).one_line()
+    (build / "zephyr" / ".config").write_text("# CONFIG_TFLM_APP_HOST_LINK is not set\n")
+    assert "no such ELF file" in tool("run", "app", "--build-dir", build).one_line()
 
 
 @pytest.mark.parametrize(

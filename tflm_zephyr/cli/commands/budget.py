@@ -66,7 +66,8 @@ def _bytes(found: Footprint, what: str) -> int:
 def _instructions(args: argparse.Namespace, manifest: AppManifest, board: Board, build_dir: Path, say: Say) -> int:
     """The most that an inference of the self-test takes in QEMU."""
     where, hint = board.name, "Take the limit on instructions out for this board"
-    refuse_host_link(args.app)
+    if manifest.host_link:
+        refuse_host_link(args.app, build_dir)
     found = route(DeviceTarget(app=args.app, board=board.name, build_dir=build_dir))
     link = found.link() if found.transport.capabilities.starts_app else None
     if link is None or link.instructions_per_tick is None:

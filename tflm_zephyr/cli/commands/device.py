@@ -19,6 +19,7 @@ from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
 from tflm_zephyr.device.transport import DeviceTarget, Link, Route, default_board, route
 from tflm_zephyr.errors import AppError, BuildError, DeviceError
+from tflm_zephyr.files import read_if_there
 
 DEFAULT_TIMEOUT_S = 60.0
 _OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount", "timeout")
@@ -87,7 +88,8 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
         refuse_flags(args, _OF_BOARDS, "is for boards and QEMU, not for this host")
         return run_host(args, say)
     manifest = load_manifest(args.app)
-    refuse_host_link(args.app)
+    if manifest.host_link:
+        refuse_host_link(args.app, _build_dir(args, _board(args, manifest)))
     found = _route(args)
     board = found.board
     assert board is not None  # as an app is always for a board
@@ -125,12 +127,10 @@ def self_test(
     return list(results)
 
 
-def refuse_host_link(app: Path) -> None:
-    """Raise AppError for an app without a self-test."""
-    from tflm_zephyr.codegen import app_file, own_path
-
-    path = own_path(app, app_file.NAME)
-    if path.is_file() and app_file.load_app_file(path).host_link:
+def refuse_host_link(app: Path, build_dir: Path) -> None:
+    """Raise AppError for an app with a host link, unless its build in `build_dir` leaves it out and has a self-test."""
+    config = read_if_there(build_dir / "zephyr" / ".config")
+    if config is None or b"CONFIG_TFLM_APP_HOST_LINK=y" in config.splitlines():
         raise AppError(
             "the app answers a host (host_link: true) and has no self-test to run",
             where=str(app),
