@@ -9,7 +9,7 @@
     return p;
   };
 
-  for (const section of document.querySelectorAll(".arena")) {
+  for (const section of document.querySelectorAll("section.arena")) {
     const data = JSON.parse(document.getElementById(`data-${section.dataset.model}`).textContent);
     const map = section.querySelector(".map");
     const field = section.querySelector(".field");
@@ -91,7 +91,7 @@
     });
   }
 
-  for (const section of document.querySelectorAll(".graph")) {
+  for (const section of document.querySelectorAll("section.graph")) {
     const input = section.querySelector(".filter input");
     const count = section.querySelector(".count");
     const rows = [...section.querySelectorAll(".operators tbody tr")];

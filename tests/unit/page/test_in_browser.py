@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.conftest import ROOT
 from tests.helpers import browser
 from tests.helpers.hostile_model import TEXTS, hostile
 from tests.helpers.model_builder import chain
+from tests.helpers.result_documents import results
 from tests.unit.conftest import Tool
 from tflm_zephyr.documents import load_documents
 
@@ -92,6 +94,21 @@ def test_an_app(tool: Tool, chromium: Any) -> None:
     assert opened.page.inner_text(".count") == f"{convolutions} of {len(rows)}"
     shown = "[...document.querySelectorAll('.operators tbody tr')].filter((row) => !row.hidden).length"
     assert opened.run(shown) == convolutions < len(rows)
+
+
+def test_results_of_a_device(tool: Tool, chromium: Any) -> None:
+    """A profile, a verification, an evaluation and a footprint with an arena, beside the app and alone."""
+    Path("net.tflite").write_bytes(chain(3, 512))
+    sha256 = hashlib.sha256(Path("net.tflite").read_bytes()).hexdigest()
+    names = []
+    for document in results(sha256):
+        names.append(f"{document['document']}.json")
+        Path(names[-1]).write_text(json.dumps(document))
+    path, documents = reported(tool, "net.tflite", *names)
+    opened = check_page(chromium, path, of("plan", documents))
+    opened.page.hover(".treemap [data-part=arena]")
+    assert "arena: models::net::g_arena, 230 bytes of 230" in opened.page.inner_text("body")
+    check_page(chromium, reported(tool, "footprint.json")[0], [])
 
 
 def test_two_models_in_one_app(tool: Tool, chromium: Any) -> None:
