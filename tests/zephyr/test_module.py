@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Zephyr module in an application that knows nothing of it: Zephyr's own samples/philosophers, in C."""
+"""The Zephyr module: Zephyr's own samples/philosophers, in C, with a model, and an application of two models."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ from tests.conftest import ROOT
 from tests.zephyr.models import dense_chain
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.workspace import Workspace
-from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.run import available, run_many
 from tflm_zephyr.model.reader import load_model
 
-pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
+pytestmark = [
+    pytest.mark.zephyr,
+    pytest.mark.usefixtures("workspace"),
+    pytest.mark.skipif(not available("tflm"), reason="needs TFLM on this machine"),
+]
 
 BOARD = "mps2/an385"
 CMAKE = """
@@ -31,15 +36,15 @@ CONFIG = "\nCONFIG_TFLM_ZEPHYR=y\n"
 THREAD = r"""
 #include <string.h>
 #include <zephyr/kernel.h>
-#include "golden.h"
 #include "net.h"
+#include "net_golden.h"
 
 static void run(void *a, void *b, void *c)
 {
 	int result = net_init();
 
 	if (result == TFLM_OK) {
-		memcpy(net_input(), golden_input, NET_INPUT_ELEMENTS);
+		memcpy(net_input(), net_golden, NET_INPUT_ELEMENTS);
 		result = net_invoke();
 	}
 	printk("\nTFLM: %s %s", net_sha256(), tflm_result_text(result));
@@ -52,14 +57,27 @@ K_THREAD_DEFINE(model, 1024 + NET_STACK_BYTES, run, NULL, NULL, NULL, 7, 0, 0);
 """
 
 
-def put(app: Path, data: bytes) -> str:
-    """Give the application a model and an input; returns the line that its thread has to print."""
-    (app / "net.tflite").write_bytes(data)
-    model = load_model(app / "net.tflite")
-    (run,) = golden_outputs.attempt(model, None, 1).golden
-    (given,), (expected,) = run.inputs, run.outputs
-    numbers = ", ".join(map(str, given))
-    (app / "src" / "golden.h").write_text(f"static const unsigned char golden_input[] = {{{numbers}}};\n")
+# Whatever else of the module's libraries the linker could see would be a clash waiting for its application.
+NAMESPACE = re.compile(
+    r"(net_\w+|tflm_model_net|DebugLog|DebugVsnprintf|TfLite\w+)$"
+    r"|(\w.* )?\(?(tflite|models::net|tflm_app|flatbuffers|flexbuffers|(vtable|typeinfo|typeinfo name) for tflite)::"
+)
+
+# The module's own options, and what C++ with its standard headers takes.
+SELECTED = re.compile(
+    r"CONFIG_(ZEPHYR_)?TFLM_ZEPHYR"
+    r"|CONFIG_((STD_)?CPP\w*|STATIC_INIT_GNU|REQUIRES_FULL_LIBC|\w*LIBCPP\w*)="
+)
+
+
+def put(app: Path, data: bytes, name: str = "net") -> str:
+    """Give the application a model and an input; returns what it has to print: the outputs of TFLM on this machine."""
+    (app / f"{name}.tflite").write_bytes(data)
+    model = load_model(app / f"{name}.tflite")
+    given = seeded_inputs(model)
+    ((expected,),) = run_many(model.data, [given], engine="tflm").runs
+    numbers = ", ".join(map(str, given[0]))
+    (app / "src" / f"{name}_golden.h").write_text(f"static const unsigned char {name}_golden[] = {{{numbers}}};\n")
     return f"TFLM: {model.sha256[:16]} ok {' '.join(f'{byte:02x}' for byte in expected)} end"
 
 
@@ -78,34 +96,113 @@ def west(app: Path, *argv: str) -> str:
     return done.stdout
 
 
-def printed(app: Path) -> str:
-    """The line of the model's thread, from QEMU."""
-    elf = app / "build" / "zephyr" / "zephyr.elf"
+def printed(app: Path, wanted: int = 1, elf: str = "zephyr/zephyr.elf") -> list[str]:
+    """The first `wanted` lines of models in what QEMU prints."""
     argv = ["qemu-system-arm", "-machine", "mps2-an385", "-cpu", "cortex-m3", "-nographic", "-vga", "none"]
-    argv += ["-net", "none", "-serial", "stdio", "-monitor", "none", "-kernel", str(elf)]
+    argv += ["-nic", "none", "-serial", "stdio", "-monitor", "none", "-kernel", str(app / "build" / elf)]
+    found: list[str] = []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, errors="replace") as qemu:
         try:
             assert qemu.stdout is not None
             for line in qemu.stdout:
-                found = re.search(r"TFLM: .* end", line)
-                if found:
-                    return found[0]
+                found += re.findall(r"TFLM: .* end", line)
+                if len(found) == wanted:
+                    break
         finally:
             qemu.kill()
-    return ""
+    return found
 
 
-def symbols(elf: Path) -> set[str]:
-    """Names of an image's symbols."""
+def symbols(elf: Path) -> dict[str, int]:
+    """Addresses of an image's symbols."""
     with elf.open("rb") as file:
-        return {symbol.name for symbol in ELFFile(file).get_section_by_name(".symtab").iter_symbols()}
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
+
+
+def arena(found: dict[str, int], name: str) -> int:
+    """The address of a model's arena."""
+    (address,) = (value for symbol, value in found.items() if "g_arena" in symbol and f"{len(name)}{name}" in symbol)
+    return address
+
+
+def options(build: Path) -> set[str]:
+    """Kconfig's options with a value, of a build."""
+    lines = (build / "zephyr" / ".config").read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def seen_by_the_linker(build: Path) -> list[str]:
+    """The names that the module's libraries define for others."""
+    (nm,) = re.findall(r"^CMAKE_NM:\w+=(.*)", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
+    libraries = sorted(map(str, build.glob("**/libtflm_*.a")))
+    assert len(libraries) == 2
+    done = subprocess.run([nm, "-gjC", "--defined-only", *libraries], capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if line and not line.endswith(":")]
+
+
+def given() -> list[str]:
+    """CMake's arguments for the module of this tree, with this test's Python for the generator."""
+    python = f"-DTFLM_ZEPHYR_PYTHON={sys.executable}"
+    return [*detect_toolchain().cmake_args, f"-DEXTRA_ZEPHYR_MODULES={ROOT}", python]
+
+
+TWO_CMAKE = """
+cmake_minimum_required(VERSION 3.20.5)
+find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
+project(two)
+target_sources(app PRIVATE src/main.c)
+tflm_model(app NAME one MODEL one.tflite ARENA_SECTION MODELS)
+add_subdirectory(other)
+"""
+# A library of the application's own, in a folder of its own, has the second model.
+OTHER_CMAKE = """
+zephyr_library_named(other)
+zephyr_library_sources(other.c)
+tflm_model(other NAME two MODEL ../two.tflite PLAN static ARENA_SECTION .noinit.two)
+"""
+TWO_CONFIG = "CONFIG_TFLM_ZEPHYR=y\nCONFIG_MAIN_STACK_SIZE=4096\n"
+TWO_OVERLAY = """
+&sram0 { reg = <0x20000000 0x300000>; };
+/ {
+	memory@20300000 {
+		compatible = "zephyr,memory-region", "mmio-sram";
+		reg = <0x20300000 0x8000>;
+		zephyr,memory-region = "MODELS";
+	};
+};
+"""
+RUN = r"""
+#include <string.h>
+#include <zephyr/kernel.h>
+#include "NAME_golden.h"
+#include "NAME.h"
+
+void run_NAME(void)
+{
+	int result = NAME_init();
+
+	if (result == TFLM_OK) {
+		memcpy(NAME_input(), NAME_golden, sizeof(NAME_golden));
+		result = NAME_invoke();
+	}
+	printk("\nTFLM: %s %s", NAME_sha256(), tflm_result_text(result));
+	for (int i = 0; result == TFLM_OK && i < sizeof(NAME_output()[0]) * OUTPUT; i++) {
+		printk(" %02x", (uint8_t)NAME_output()[i]);
+	}
+	printk(" end\n");
+}
+"""
+
+
+def runner(name: str) -> str:
+    """C code with the function run_<name>()."""
+    return RUN.replace("OUTPUT", f"{name.upper()}_OUTPUT_ELEMENTS").replace("NAME", name)
 
 
 @pytest.fixture
 def philosophers(workspace: Workspace, tmp_path: Path) -> Path:
     """A copy of the sample with three lines more and the thread that uses the model."""
-    if not golden_outputs.installed():
-        pytest.skip("needs LiteRT or TFLM on this machine")
     app = tmp_path / "philosophers"
     shutil.copytree(workspace.zephyr_base / "samples" / "philosophers", app)
     with (app / "CMakeLists.txt").open("a") as file:
@@ -116,28 +213,53 @@ def philosophers(workspace: Workspace, tmp_path: Path) -> Path:
     return app
 
 
-def test_philosophers_run_a_model(philosophers: Path) -> None:
+def test_philosophers_run_a_model(workspace: Workspace, philosophers: Path) -> None:
     app = philosophers
     wanted = put(app, dense_chain([16, 32, 8]))
-    given = [*detect_toolchain().cmake_args, f"-DEXTRA_ZEPHYR_MODULES={ROOT}", f"-DTFLM_ZEPHYR_PYTHON={sys.executable}"]
-    west(app, "-b", BOARD, ".", "--", *given)
-    assert printed(app) == wanted
+    west(app, "-b", BOARD, ".", "--", *given())
+    assert printed(app) == [wanted]
     assert "no work to do" in west(app)
 
-    # Nothing but the model's own of what the module brings is seen by the application, and no heap by the model.
-    config = (app / "build" / "zephyr" / ".config").read_text().splitlines()
-    assert "CONFIG_TFLM_ZEPHYR=y" in config and "# CONFIG_TENSORFLOW_LITE_MICRO is not set" in config
-    assert "CONFIG_STD_CPP11=y" in config  # Zephyr's default
+    # No heap, no name outside of the namespace, and no option of Kconfig but the module's and what it selects.
     found = symbols(app / "build" / "zephyr" / "zephyr.elf")
-    assert "net_invoke" in found and not {"malloc", "free", "_Znwj", "_Znaj", "sbrk"} & found
+    assert "net_invoke" in found and not {"malloc", "free", "_Znwj", "_Znaj", "sbrk"} & set(found)
+    names = seen_by_the_linker(app / "build")
+    assert "net_invoke" in names
+    assert [name for name in names if not NAMESPACE.match(name)] == []
+    plain = app.parent / "plain"
+    west(app, "-b", BOARD, "-d", str(plain), "--cmake-only", str(workspace.zephyr_base / "samples" / "philosophers"))
+    with_model, without = options(app / "build"), options(plain)
+    assert without - with_model == set()
+    assert [option for option in sorted(with_model - without) if not SELECTED.match(option)] == []
 
     # New weights, and then another network: `west build` alone.
-    retrained = dense_chain([16, 32, 8], seed=7)
-    again = put(app, retrained)
+    again = put(app, dense_chain([16, 32, 8], seed=7))
     assert again != wanted
     said = west(app)
-    assert printed(app) == again
+    assert printed(app) == [again]
     assert "net_data.S" in said and "net.cpp" not in said and "Re-running CMake" not in said
     other = put(app, dense_chain([24, 8, 4]))
     west(app)
-    assert printed(app) == other
+    assert printed(app) == [other]
+
+
+def test_two_models_in_two_regions(tmp_path: Path) -> None:
+    """With sysbuild; each model belongs to another library, and each arena lies in another place."""
+    app = tmp_path / "two"
+    for path, text in {
+        "CMakeLists.txt": TWO_CMAKE,
+        "prj.conf": TWO_CONFIG,
+        "app.overlay": TWO_OVERLAY,
+        "src/main.c": runner("one") + "\nvoid run_two(void);\nint main(void) { run_one(); run_two(); return 0; }\n",
+        "other/CMakeLists.txt": OTHER_CMAKE,
+        "other/other.c": '#include "../src/two_golden.h"\n' + runner("two").replace('#include "two_golden.h"\n', ""),
+    }.items():
+        (app / path).parent.mkdir(parents=True, exist_ok=True)
+        (app / path).write_text(text)
+    wanted = [put(app, dense_chain([16, 32, 8]), "one"), put(app, dense_chain([20, 12], seed=3), "two")]
+    west(app, "-b", BOARD, "--sysbuild", ".", "--", *given())
+    assert printed(app, 2, "two/zephyr/zephyr.elf") == wanted
+    found = symbols(app / "build" / "two" / "zephyr" / "zephyr.elf")
+    assert 0x20300000 <= arena(found, "one") < 0x20308000
+    assert found["_image_ram_start"] <= arena(found, "two") < found["_image_ram_end"]
+    assert not found["__bss_start"] <= arena(found, "two") < found["__bss_end"]
