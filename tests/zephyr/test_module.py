@@ -227,7 +227,8 @@ def test_philosophers_run_a_model(workspace: Workspace, philosophers: Path) -> N
     assert "net_invoke" in names
     assert [name for name in names if not NAMESPACE.match(name)] == []
     plain = app.parent / "plain"
-    west(app, "-b", BOARD, "-d", str(plain), "--cmake-only", str(workspace.zephyr_base / "samples" / "philosophers"))
+    sample = str(workspace.zephyr_base / "samples" / "philosophers")
+    west(app, "-b", BOARD, "-d", str(plain), "--cmake-only", sample, "--", *detect_toolchain().cmake_args)
     with_model, without = options(app / "build"), options(plain)
     assert without - with_model == set()
     assert [option for option in sorted(with_model - without) if not SELECTED.match(option)] == []

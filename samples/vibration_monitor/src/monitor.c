@@ -23,7 +23,9 @@ BUILD_ASSERT(CONFIG_VIBRATION_DEADLINE_MS * SAMPLER_RATE_HZ < CONFIG_VIBRATION_H
 static K_THREAD_STACK_DEFINE(stack, CONFIG_VIBRATION_INFERENCE_STACK_SIZE + VIBRATION_STACK_BYTES);
 static struct k_work_q queue;
 static monitor_fn on_result;
+/* Written in the work queue alone, but for the missed windows. */
 static struct monitor_stats counted;
+static atomic_t missed;
 
 /* The window that the work queue computes, set by the sampler while `busy` is 0. */
 static uint32_t first_sample;
@@ -36,7 +38,10 @@ static int8_t last_input[VIBRATION_INPUT_ELEMENTS];
 static int8_t last_output[VIBRATION_OUTPUT_ELEMENTS];
 static K_MUTEX_DEFINE(last);
 
-/* It says that a result is late when it is late, not when it comes: an inference that hangs is seen as well. */
+/*
+ * It says that a result is late when it is late, not when it comes: an inference that hangs is seen
+ * as well.
+ */
 static void deadline_passed(struct k_timer *timer)
 {
 	ARG_UNUSED(timer);
@@ -45,19 +50,26 @@ static void deadline_passed(struct k_timer *timer)
 
 static K_TIMER_DEFINE(deadline, deadline_passed, NULL);
 
-/* The window without its mean, which has gravity in it, in g. False when newer samples came over it meanwhile. */
+/*
+ * The window without its mean, which has gravity in it, in g. False when newer samples came over it
+ * meanwhile.
+ */
 static bool fill_input(int8_t *input)
 {
 	int32_t sum[SAMPLER_AXES] = {0};
+	float mean[SAMPLER_AXES];
 
 	for (uint32_t i = 0; i < MONITOR_WINDOW; i++) {
 		for (int axis = 0; axis < SAMPLER_AXES; axis++) {
 			sum[axis] += sampler_at(first_sample + i)[axis];
 		}
 	}
+	for (int axis = 0; axis < SAMPLER_AXES; axis++) {
+		mean[axis] = (float)sum[axis] / MONITOR_WINDOW;
+	}
 	for (uint32_t i = 0; i < MONITOR_WINDOW; i++) {
 		for (int axis = 0; axis < SAMPLER_AXES; axis++) {
-			float mg = sampler_at(first_sample + i)[axis] - (float)sum[axis] / MONITOR_WINDOW;
+			float mg = sampler_at(first_sample + i)[axis] - mean[axis];
 
 			*input++ = vibration_input_quantize(mg / 1000.0f);
 		}
@@ -81,7 +93,9 @@ static int classify(struct monitor_result *result)
 	counted.longest_invoke_us = MAX(counted.longest_invoke_us, took_us);
 	if (failed == TFLM_OK) {
 		result->state = vibration_output_argmax();
-		result->percent = 100.0f * vibration_output_dequantize(vibration_output()[result->state]) + 0.5f;
+		result->percent =
+			100.0f * vibration_output_dequantize(vibration_output()[result->state]) +
+			0.5f;
 	}
 	if (IS_ENABLED(CONFIG_SHELL)) {
 		memcpy(last_output, vibration_output(), sizeof(last_output));
@@ -105,7 +119,7 @@ static void infer(struct k_work *work)
 	result.late = k_timer_status_get(&deadline) > 0;
 	result.delay_us = k_cyc_to_us_floor32(k_cycle_get_32() - last_sample_cycles);
 	if (!whole) {
-		counted.missed++;
+		atomic_inc(&missed);
 		LOG_ERR("window %u: its samples are gone", result.window);
 	} else if (failed != TFLM_OK) {
 		counted.failed++;
@@ -121,11 +135,15 @@ static void infer(struct k_work *work)
 
 static K_WORK_DEFINE(inference, infer);
 
-/* In the sampler's thread: a window is whole, a hop after the one before or its own length after a gap. */
+/*
+ * In the sampler's thread: a window is whole, a hop after the one before or its own length after a
+ * gap.
+ */
 static void sampled(bool gap)
 {
 	static uint32_t wanted = MONITOR_WINDOW;
 	static uint32_t following;
+	uint32_t window;
 
 	if (gap) {
 		wanted = MONITOR_WINDOW;
@@ -134,12 +152,13 @@ static void sampled(bool gap)
 		return;
 	}
 	wanted = CONFIG_VIBRATION_HOP;
+	window = following++;
 	if (!atomic_cas(&busy, 0, 1)) {
-		counted.missed++;
-		LOG_ERR("window %u: the one before is not done", following++);
+		atomic_inc(&missed);
+		LOG_ERR("window %u: the one before is not done", window);
 		return;
 	}
-	number = following++;
+	number = window;
 	first_sample = sampler_next() - MONITOR_WINDOW;
 	last_sample_cycles = k_cycle_get_32();
 	k_timer_start(&deadline, K_MSEC(CONFIG_VIBRATION_DEADLINE_MS), K_NO_WAIT);
@@ -176,6 +195,7 @@ int monitor_start(monitor_fn done)
 void monitor_stats(struct monitor_stats *stats)
 {
 	*stats = counted;
+	stats->missed = atomic_get(&missed);
 }
 
 bool monitor_last(int8_t input[VIBRATION_INPUT_ELEMENTS], int8_t output[VIBRATION_OUTPUT_ELEMENTS])

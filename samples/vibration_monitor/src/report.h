@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a change of the state goes beside the log: over CoAP with CONFIG_VIBRATION_REPORT_COAP, else nowhere. */
+/*
+ * Where a change of the state goes beside the log: over CoAP with CONFIG_VIBRATION_REPORT_COAP,
+ * else nowhere.
+ */
 #ifndef REPORT_H_
 #define REPORT_H_
 

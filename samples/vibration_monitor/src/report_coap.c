@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST coap://server/vibration with the new state in JSON, confirmable: RFC 7252, sections 4.2 and 5.8.2. */
+/*
+ * POST coap://server/vibration with the new state in JSON, confirmable: RFC 7252, sections 4.2 and
+ * 5.8.2.
+ */
 #include "report.h"
 
 #include <errno.h>
@@ -10,6 +13,7 @@
 #include <zephyr/logging/log.h>
 #include <zephyr/net/coap.h>
 #include <zephyr/net/socket.h>
+#include <zephyr/random/random.h>
 
 #ifdef CONFIG_LTE_LINK_CONTROL
 #include <modem/lte_lc.h>
@@ -18,11 +22,11 @@
 
 LOG_MODULE_DECLARE(vibration, CONFIG_VIBRATION_LOG_LEVEL);
 
-#define PRIORITY K_PRIO_PREEMPT(10)
-#define PACKET_BYTES 192
+#define PRIORITY       K_PRIO_PREEMPT(10)
+#define PACKET_BYTES   192
 #define ACK_TIMEOUT_MS 2000
 #define MAX_RETRANSMIT 4
-#define RETRY K_SECONDS(10)
+#define RETRY          K_SECONDS(10)
 
 K_MSGQ_DEFINE(reports, sizeof(struct monitor_result), 4, 4);
 
@@ -35,7 +39,9 @@ void report_state(const struct monitor_result *result)
 	}
 }
 
-/* The modem's link, where there is one; Zephyr's own network is up by CONFIG_NET_CONFIG_SETTINGS. */
+/*
+ * The modem's link, where there is one; Zephyr's own network is up by CONFIG_NET_CONFIG_SETTINGS.
+ */
 static int link_up(void)
 {
 #ifdef CONFIG_LTE_LINK_CONTROL
@@ -49,7 +55,8 @@ static int link_up(void)
 
 static int open_socket(void)
 {
-	struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(CONFIG_VIBRATION_COAP_PORT)};
+	struct sockaddr_in server = {.sin_family = AF_INET,
+				     .sin_port = htons(CONFIG_VIBRATION_COAP_PORT)};
 	int socket;
 
 	if (zsock_inet_pton(AF_INET, CONFIG_VIBRATION_COAP_SERVER, &server.sin_addr) != 1) {
@@ -66,29 +73,39 @@ static int open_socket(void)
 	return socket >= 0 ? socket : -errno;
 }
 
-static int make_packet(struct coap_packet *packet, uint8_t *data, const struct monitor_result *report)
+static int make_packet(struct coap_packet *packet, uint8_t *data,
+		       const struct monitor_result *report)
 {
 	char payload[96];
-	int length = snprintf(payload, sizeof(payload), "{\"state\":\"%s\",\"percent\":%u,\"window\":%u,\"model\":\"%s\"}",
-			      vibration_labels[report->state], report->percent, (unsigned int)report->window,
-			      vibration_sha256());
-	int result = coap_packet_init(packet, data, PACKET_BYTES, COAP_VERSION_1, COAP_TYPE_CON, COAP_TOKEN_MAX_LEN,
-				      coap_next_token(), COAP_METHOD_POST, coap_next_id());
+	int length = snprintf(payload, sizeof(payload),
+			      "{\"state\":\"%s\",\"percent\":%u,\"window\":%u,\"model\":\"%s\"}",
+			      vibration_labels[report->state], report->percent,
+			      (unsigned int)report->window, vibration_sha256());
+	int result = coap_packet_init(packet, data, PACKET_BYTES, COAP_VERSION_1, COAP_TYPE_CON,
+				      COAP_TOKEN_MAX_LEN, coap_next_token(), COAP_METHOD_POST,
+				      coap_next_id());
 
 	if (result == 0) {
-		result = coap_packet_append_option(packet, COAP_OPTION_URI_PATH, CONFIG_VIBRATION_COAP_PATH,
+		result = coap_packet_append_option(packet, COAP_OPTION_URI_PATH,
+						   CONFIG_VIBRATION_COAP_PATH,
 						   strlen(CONFIG_VIBRATION_COAP_PATH));
 	}
 	if (result == 0) {
-		result = coap_append_option_int(packet, COAP_OPTION_CONTENT_FORMAT, COAP_CONTENT_FORMAT_APP_JSON);
+		result = coap_append_option_int(packet, COAP_OPTION_CONTENT_FORMAT,
+						COAP_CONTENT_FORMAT_APP_JSON);
 	}
 	if (result == 0) {
 		result = coap_packet_append_payload_marker(packet);
 	}
-	return result != 0 ? result : coap_packet_append_payload(packet, payload, MIN(length, sizeof(payload) - 1));
+	return result != 0 ? result
+			   : coap_packet_append_payload(packet, payload,
+							MIN(length, sizeof(payload) - 1));
 }
 
-/* Whether an acknowledgement of message `id` comes within `timeout_ms`. Others on the way are not for this report. */
+/*
+ * Whether an acknowledgement of message `id` comes within `timeout_ms`. Others on the way are not
+ * for this report.
+ */
 static bool acknowledged(int socket, uint16_t id, int timeout_ms)
 {
 	int64_t end = k_uptime_get() + timeout_ms;
@@ -97,9 +114,16 @@ static bool acknowledged(int socket, uint16_t id, int timeout_ms)
 	uint8_t data[PACKET_BYTES];
 
 	for (int64_t left = timeout_ms; left > 0; left = end - k_uptime_get()) {
-		int length = zsock_poll(&wanted, 1, left) > 0 ? zsock_recv(socket, data, sizeof(data), 0) : 0;
+		int events = zsock_poll(&wanted, 1, left);
+		int length = events > 0 ? zsock_recv(socket, data, sizeof(data), 0) : events;
 
-		if (length > 0 && coap_packet_parse(&reply, data, length, NULL, 0) == 0 && coap_header_get_id(&reply) == id &&
+		if (length < 0) {
+			/* A refusal, say: the server may be there when the time is over. */
+			k_msleep(MAX(end - k_uptime_get(), 0));
+			break;
+		}
+		if (length > 0 && coap_packet_parse(&reply, data, length, NULL, 0) == 0 &&
+		    coap_header_get_id(&reply) == id &&
 		    coap_header_get_type(&reply) == COAP_TYPE_ACK) {
 			return true;
 		}
@@ -112,7 +136,7 @@ static int post(int socket, const struct monitor_result *report)
 	static uint8_t data[PACKET_BYTES];
 	struct coap_packet packet;
 	int result = make_packet(&packet, data, report);
-	int timeout_ms = ACK_TIMEOUT_MS;
+	int timeout_ms = ACK_TIMEOUT_MS + sys_rand32_get() % (ACK_TIMEOUT_MS / 2);
 
 	if (result != 0) {
 		return result;
@@ -128,6 +152,18 @@ static int post(int socket, const struct monitor_result *report)
 	return -ETIMEDOUT;
 }
 
+static int wait_for_socket(void)
+{
+	int socket = open_socket();
+
+	while (socket < 0) {
+		LOG_ERR("no socket (%d)", socket);
+		k_sleep(RETRY);
+		socket = open_socket();
+	}
+	return socket;
+}
+
 static void report(void *a, void *b, void *c)
 {
 	struct monitor_result next;
@@ -140,21 +176,19 @@ static void report(void *a, void *b, void *c)
 		LOG_ERR("no network (%d)", result);
 		k_sleep(RETRY);
 	}
-	for (socket = open_socket(); socket < 0; socket = open_socket()) {
-		LOG_ERR("no socket (%d)", socket);
-		k_sleep(RETRY);
-	}
+	socket = wait_for_socket();
 	while (true) {
-		int result;
-
 		k_msgq_get(&reports, &next, K_FOREVER);
-		result = post(socket, &next);
-		if (result == 0) {
-			LOG_INF("reported: %s", vibration_labels[next.state]);
-		} else {
-			LOG_ERR("%s is not reported (%d)", vibration_labels[next.state], result);
+		for (int result = post(socket, &next); result != 0; result = post(socket, &next)) {
+			LOG_ERR("%s is not reported yet (%d)", vibration_labels[next.state],
+				result);
+			k_sleep(RETRY);
+			zsock_close(socket);
+			socket = wait_for_socket();
 		}
+		LOG_INF("reported: %s", vibration_labels[next.state]);
 	}
 }
 
-K_THREAD_DEFINE(reporter, CONFIG_VIBRATION_REPORT_STACK_SIZE, report, NULL, NULL, NULL, PRIORITY, 0, 0);
+K_THREAD_DEFINE(reporter, CONFIG_VIBRATION_REPORT_STACK_SIZE, report, NULL, NULL, NULL, PRIORITY, 0,
+		0);

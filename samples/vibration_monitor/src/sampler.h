@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The accelerometer, read at a fixed rate by a thread of its own, and the ring of its newest samples. */
+/*
+ * The accelerometer, read at a fixed rate by a thread of its own, and the ring of its newest
+ * samples.
+ */
 #ifndef SAMPLER_H_
 #define SAMPLER_H_
 
@@ -7,9 +10,9 @@
 #include <stdint.h>
 
 #define SAMPLER_RATE_HZ 400
-#define SAMPLER_AXES 3
+#define SAMPLER_AXES    3
 /* Samples in the ring. A power of two: their numbers wrap around after 124 days. */
-#define SAMPLER_HELD 512
+#define SAMPLER_HELD    512
 
 struct sampler_stats {
 	uint32_t samples; /* read since the start */

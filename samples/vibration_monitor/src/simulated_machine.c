@@ -11,16 +11,19 @@
 #include "sampler.h"
 #include "vibration.h"
 
-#define RECORDED (4 * SAMPLER_RATE_HZ)
-#define SAMPLE_BYTES (SAMPLER_AXES * sizeof(int16_t))
-/* An acceleration of 1 as Zephyr's emulators take it: a fixed-point number within +-2^SHIFT m/s^2. */
-#define SHIFT 7
+#define RECORDED      (4 * SAMPLER_RATE_HZ)
+#define SAMPLE_BYTES  (SAMPLER_AXES * sizeof(int16_t))
+/*
+ * An acceleration of 1 as Zephyr's emulators take it: a fixed-point number within +-2^SHIFT m/s^2.
+ */
+#define SHIFT         7
 #define Q31_OF_MG(mg) ((q31_t)((mg) * (9.80665e-3 * (1LL << (31 - SHIFT)))))
 
 static const uint8_t recordings[] = {
 #include "machine.bin.inc"
 };
-BUILD_ASSERT(sizeof(recordings) == VIBRATION_LABELS * RECORDED * SAMPLE_BYTES, "train.py wrote another machine.bin");
+BUILD_ASSERT(sizeof(recordings) == VIBRATION_LABELS * RECORDED * SAMPLE_BYTES,
+	     "train.py wrote another machine.bin");
 
 static const struct emul *const sensor = EMUL_DT_GET(DT_ALIAS(accel0));
 static atomic_t chosen = MACHINE_CYCLES;
@@ -40,7 +43,8 @@ static void move(struct k_timer *timer)
 	sample = &recordings[(state * RECORDED + moment++ % RECORDED) * SAMPLE_BYTES];
 	for (int axis = 0; axis < SAMPLER_AXES; axis++) {
 		struct sensor_chan_spec channel = {.chan_type = SENSOR_CHAN_ACCEL_X + axis};
-		q31_t value = (int16_t)sys_get_le16(&sample[axis * sizeof(int16_t)]) * (int64_t)Q31_OF_MG(1000) / 1000;
+		q31_t value = (int16_t)sys_get_le16(&sample[axis * sizeof(int16_t)]) *
+			      (int64_t)Q31_OF_MG(1000) / 1000;
 
 		emul_sensor_backend_set_channel(sensor, channel, &value, SHIFT);
 	}
@@ -58,4 +62,4 @@ static int machine_start(void)
 	k_timer_start(&world, K_NO_WAIT, K_USEC(USEC_PER_SEC / SAMPLER_RATE_HZ));
 	return 0;
 }
-SYS_INIT(machine_start, APPLICATION, 0);
+SYS_INIT(machine_start, APPLICATION, CONFIG_APPLICATION_INIT_PRIORITY);
