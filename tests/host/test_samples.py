@@ -15,6 +15,7 @@ from tflm_zephyr.validation.accuracy import deviation_host, evaluate_host
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 DIGITS, DIGITS_TEST = SAMPLES / "digits/digits.tflite", SAMPLES / "digits/test.npz"
+VIBRATION, VIBRATION_TEST = SAMPLES / "vibration_monitor/vibration.tflite", SAMPLES / "vibration_monitor/test.npz"
 SINE, SINE_TEST = SAMPLES / "hello_world/hello_world.tflite", SAMPLES / "hello_world/test.npz"
 
 
@@ -24,7 +25,7 @@ def _engines() -> None:
     pytest.importorskip("ai_edge_litert")
 
 
-@pytest.mark.parametrize("path", [DIGITS, SINE], ids=["digits", "hello_world"])
+@pytest.mark.parametrize("path", [DIGITS, SINE, VIBRATION], ids=["digits", "hello_world", "vibration"])
 def test_models_are_small_int8_and_aligned(path: Path) -> None:
     model = load_model(path)
     assert len(model.data) < 60_000
@@ -33,20 +34,29 @@ def test_models_are_small_int8_and_aligned(path: Path) -> None:
         assert model.main.tensors[index].type.value == "int8"
 
 
-def test_digits_is_right_on_at_least_97_percent_by_litert() -> None:
-    found = evaluate_host(DIGITS.read_bytes(), load_dataset(DIGITS_TEST), engine="litert")
-    assert found.count == 450
+CLASSIFIERS = pytest.mark.parametrize(
+    ("path", "test", "count"),
+    [(DIGITS, DIGITS_TEST, 450), (VIBRATION, VIBRATION_TEST, 200)],
+    ids=["digits", "vibration"],
+)
+
+
+@CLASSIFIERS
+def test_classifiers_are_right_on_at_least_97_percent(path: Path, test: Path, count: int) -> None:
+    found = evaluate_host(path.read_bytes(), load_dataset(test), engine="litert")
+    assert found.count == count
     assert found.accuracy >= 0.97
-    readme = (SAMPLES / "digits/README.md").read_text(encoding="utf-8")
+    readme = (path.parent / "README.md").read_text(encoding="utf-8")
     assert f"{found.correct} of {found.count} ({found.accuracy:.2%})".replace("%", " %") in readme
 
 
-def test_digits_on_tflm_equals_litert_on_every_image() -> None:
-    model = load_model(DIGITS)
-    runs = quantise(model, load_dataset(DIGITS_TEST))
+@CLASSIFIERS
+def test_classifiers_on_tflm_equal_litert(path: Path, test: Path, count: int) -> None:
+    model = load_model(path)
+    runs = quantise(model, load_dataset(test))
     tflm = run_many(model.data, runs)
     assert tflm.runs == run_many(model.data, runs, engine="litert").runs
-    assert len(tflm.runs) == 450
+    assert len(tflm.runs) == count
     assert tflm.used_bytes < 16_384
 
 
@@ -71,3 +81,5 @@ def test_hello_world_on_tflm_is_within_two_steps_of_litert() -> None:
 def test_labels_name_every_class() -> None:
     labels = (SAMPLES / "digits/labels.txt").read_text(encoding="utf-8").split()
     assert labels == [str(digit) for digit in range(10)]
+    labels = (SAMPLES / "vibration_monitor/labels.txt").read_text(encoding="utf-8").split()
+    assert len(labels) == load_model(VIBRATION).main.tensors[load_model(VIBRATION).main.outputs[0]].shape[-1]

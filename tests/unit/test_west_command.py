@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -67,3 +68,65 @@ def test_a_manifest_that_includes_the_repository(workspace: Path) -> None:
     done = _west(workspace, "tflm", "boards")
     assert done.returncode == 0, done.stderr
     assert "nrf9160dk/nrf9160/ns" in done.stdout
+
+
+def repository(folder: Path) -> Path:
+    """A git repository of the files that are in `folder`, with one commit on main that has the tag v4.1.0."""
+    author = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
+    for argv in (
+        ["init", "-q", "-b", "main"],
+        ["add", "-A"],
+        [*author, "commit", "-q", "-m", "all"],
+        ["tag", "v4.1.0"],
+    ):
+        subprocess.run(["git", *argv], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where `west update` fetches from: this repository's files, and a Zephyr that has no module."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    origins = tmp_path / "origins"
+    for name in ("tflm_zephyr", "boards", "templates", "scripts"):
+        shutil.copytree(ROOT / name, origins / "us" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "west.yml", origins / "us")
+    (origins / "zephyr").mkdir()
+    (origins / "zephyr" / "west.yml").write_text("manifest:\n  projects: []\n")
+    (origins / "zephyr" / "Kconfig.zephyr").touch()
+    (origins / "zephyr" / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 1\nPATCHLEVEL = 0\n")
+    repository(origins / "us")
+    repository(origins / "zephyr")
+    config = tmp_path / "gitconfig"
+    config.write_text(f'[url "file://{origins}/"]\n  insteadOf = https://github.com/zephyrproject-rtos/\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return origins
+
+
+LISTED = "      west-commands: scripts/west-commands.yml"
+IMPORTED = "      import: true"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [LISTED, IMPORTED], ids=["listed", "imported"])
+def test_west_update_brings_the_commands(origins: Path, tmp_path: Path, how: str) -> None:
+    """A user's own manifest names the repository, or imports its manifest; `west update` clones it."""
+    top = tmp_path / "top"
+    (top / "app").mkdir(parents=True)
+    shutil.copy(ROOT / "samples" / "digits" / "digits.tflite", top / "app")
+    (top / "app" / "west.yml").write_text(
+        f"manifest:\n  projects:\n    - name: tflm_zephyr\n      url: file://{origins}/us\n"
+        f"      revision: main\n{how}\n  self:\n    path: app\n"
+    )
+    for argv in (["init", "-l", "app"], ["update"]):
+        done = _west(top, *argv)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (top / "zephyr").is_dir() is (how == IMPORTED)
+    done = _west(top, "tflm", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "usage: west tflm" in done.stdout and "generate" in done.stdout
+    done = _west(top, "tflm", "generate", "app/digits.tflite", "-o", "digits", "--host-link")
+    assert done.returncode == 0, done.stderr
+    assert (top / "digits" / "tflm" / "app.yaml").is_file()

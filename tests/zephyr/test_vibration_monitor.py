@@ -17,6 +17,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tflm_zephyr.build.toolchain import detect_toolchain
+from tflm_zephyr.build.west import build_env
+from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.host.run import available, run_many
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
@@ -108,6 +110,18 @@ def test_a_minute_without_a_missed_window(monitor: Path) -> None:
     assert all(int(percent) <= 100 - ROOM_PERCENT for _, percent in used), used
 
 
+def test_a_slow_core_says_that_it_is_late(monitor: Path) -> None:
+    """At half the speed an inference takes longer than the deadline and a hop. No sample is lost for it."""
+    with running(monitor, "-nic", "none", "-icount", "shift=8,align=off,sleep=off") as ask:
+        late = ask("", r"<err> vibration: window (\d+): no result within 250 ms")
+        missed = ask("", r"<err> vibration: window (\d+): the one before is not done")
+        ask("", r"<inf> vibration: off \(window")
+        said = {name: int(value) for name, value in ask("vibration status", STATUS).groupdict().items()}
+    assert (int(late[1]), int(missed[1])) == (0, 1)
+    assert said["late"] > 0 and said["missed"] > 0 and said["delay"] > 250_000
+    assert [said[name] for name in ("lost", "errors", "failed")] == [0] * 3
+
+
 @pytest.mark.skipif(not available("tflm"), reason="needs TFLM on this machine")
 def test_the_outputs_are_tflms(monitor: Path) -> None:
     """A window of each state, as the shell prints it, through TFLM on this machine."""
@@ -151,6 +165,20 @@ def test_it_links_for_the_dk(tmp_path: Path) -> None:
     options = (build / "zephyr" / ".config").read_text().splitlines()
     assert (build / "zephyr" / "tfm_merged.hex").is_file()
     assert "CONFIG_BMI160=y" in options and "CONFIG_I2C_NRFX=y" in options and "CONFIG_EMUL=y" not in options
+
+
+def test_twister_runs_it(tmp_path: Path, workspace: Workspace) -> None:
+    """The scenario of sample.yaml that has a console harness: the log of each state, in order."""
+    toolchain = detect_toolchain()
+    argv = [sys.executable, "-m", "west", "twister", "-T", str(SAMPLE), "-O", str(tmp_path / "out"), "-p", BOARD]
+    argv += ["-s", str(SAMPLE / "sample.tflm.vibration_monitor")]
+    given = [*toolchain.cmake_args, f"-DTFLM_ZEPHYR_PYTHON={sys.executable}"]
+    argv += [f"-x={argument.removeprefix('-D')}" for argument in given]
+    env = build_env(workspace, toolchain)
+    done = subprocess.run(argv, cwd=workspace.topdir, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    suites = json.loads((tmp_path / "out" / "twister.json").read_text())["testsuites"]
+    assert [(suite["platform"], suite["status"]) for suite in suites] == [(BOARD, "passed")]
 
 
 def test_the_size_profile_runs(tmp_path: Path, monitor: Path) -> None:

@@ -103,7 +103,7 @@ static int wait_for_sample(void)
 	return lost;
 }
 
-static void sample(void *a, void *b, void *c)
+static void read_samples(void *a, void *b, void *c)
 {
 	bool gap = false;
 
@@ -168,8 +168,8 @@ int sampler_start(sampler_fn sampled)
 	set_attribute(SENSOR_ATTR_SAMPLING_FREQUENCY,
 		      (struct sensor_value){.val1 = SAMPLER_RATE_HZ}, "rate");
 	on_sample = sampled;
-	k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), sample, NULL, NULL, NULL,
-			PRIORITY, 0, K_NO_WAIT);
+	k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), read_samples, NULL, NULL,
+			NULL, PRIORITY, 0, K_NO_WAIT);
 	k_thread_name_set(&thread, "sampler");
 	return 0;
 }
