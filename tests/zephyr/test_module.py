@@ -147,6 +147,12 @@ def given() -> list[str]:
     return [*detect_toolchain().cmake_args, f"-DEXTRA_ZEPHYR_MODULES={ROOT}", python]
 
 
+def of_the_toolchain() -> str:
+    """The toolchain's CMake arguments as lines of a CMakeLists.txt: an image of sysbuild does not get them."""
+    pairs = (argument.removeprefix("-D").partition("=") for argument in detect_toolchain().cmake_args)
+    return "".join(f"set({name} {value})\n" for name, _, value in pairs)
+
+
 TWO_CMAKE = """
 cmake_minimum_required(VERSION 3.20.5)
 find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
@@ -248,7 +254,7 @@ def test_two_models_in_two_regions(tmp_path: Path) -> None:
     """With sysbuild; each model belongs to another library, and each arena lies in another place."""
     app = tmp_path / "two"
     for path, text in {
-        "CMakeLists.txt": TWO_CMAKE,
+        "CMakeLists.txt": of_the_toolchain() + TWO_CMAKE,
         "prj.conf": TWO_CONFIG,
         "app.overlay": TWO_OVERLAY,
         "src/main.c": runner("one") + "\nvoid run_two(void);\nint main(void) { run_one(); run_two(); return 0; }\n",
