@@ -160,11 +160,13 @@ project(two)
 target_sources(app PRIVATE src/main.c)
 tflm_model(app NAME one MODEL one.tflite ARENA_SECTION MODELS)
 add_subdirectory(other)
+target_link_libraries(app PRIVATE other)
 """
 # A library of the application's own, in a folder of its own, has the second model.
 OTHER_CMAKE = """
-zephyr_library_named(other)
-zephyr_library_sources(other.c)
+add_library(other STATIC other.c)
+target_link_libraries(other PUBLIC zephyr_interface)
+add_dependencies(other zephyr_generated_headers)
 tflm_model(other NAME two MODEL ../two.tflite PLAN static ARENA_SECTION .noinit.two)
 """
 TWO_CONFIG = "CONFIG_TFLM_ZEPHYR=y\nCONFIG_MAIN_STACK_SIZE=4096\n"
