@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,26 +16,35 @@ import numpy
 
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.compiler import CompiledModel
-from tflm_zephyr.tflm import tflm_of
+from tflm_zephyr.tflm import TflmRevision
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 
-_FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv")
+# Hidden, so that the linker leaves out what no layer calls, as it does in an app.
+_FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-ffunction-sections")
 _CALLS = """
 #include "models/net_layers.hpp"
+#pragma GCC visibility push(default)
 extern "C" int run_layer(uint8_t *arena, size_t layer) { return models::net::RunLayer(arena, layer); }
 extern "C" size_t arena_bytes() { return models::net::kArenaBytes; }
+"""
+_PREPARE = """
+extern "C" int prepare(uint8_t *arena) { return models::net::PrepareKernels(arena); }
+"""
+_RESET = """
+extern "C" void reset(uint8_t *arena) { models::net::ResetState(arena); }
 """
 
 
 @dataclass(frozen=True)
 class Checkouts:
-    """Sources of TFLM and CMSIS-NN, and a folder for objects that models share."""
+    """Sources of TFLM at a known revision and of CMSIS-NN, and a folder for objects that models share."""
 
     tflm: Path
     cmsis_nn: Path
     objects: Path
+    revision: TflmRevision
 
     def library(self) -> Path:
         """All of CMSIS-NN and TFLM's support functions as one archive, built once."""
@@ -48,6 +57,19 @@ class Checkouts:
             objects = [str(path) for path in self.objects.rglob("*.o")]
             subprocess.run(["ar", "rcs", str(archive), *objects], check=True)
         return archive
+
+    def kernels(self, library: str, sources: Sequence[str]) -> list[str]:
+        """Objects of TFLM's own kernels in `sources`, each built once."""
+        folder = self.objects / f"kernels_{library}"
+        made = {path: folder / path.replace("/", "_").replace(".cc", ".o") for path in sources}
+        missing = [path for path, target in made.items() if not target.exists()]
+        folder.mkdir(exist_ok=True)
+        for path in missing:
+            command = ["g++", "-std=c++17", "-O1", *_FLAGS, *self.tflm_flags()]
+            command += [f"-I{self.cmsis_nn}", f"-I{self.cmsis_nn / 'Include'}"]
+            command += ["-DCMSIS_NN"] if library == "cmsis_nn" else []
+            subprocess.run([*command, "-c", str(self.tflm / path), "-o", str(made[path])], check=True)
+        return [str(made[path]) for path in sources]
 
     def tflm_flags(self) -> list[str]:
         """Compiler flags for TFLM's headers."""
@@ -80,6 +102,14 @@ class HostNetwork:
     def run_layer(self, layer: int) -> bool:
         return bool(self.library.run_layer(ctypes.c_void_p(self.arena.ctypes.data), ctypes.c_size_t(layer)))
 
+    def start(self) -> None:
+        """What Init() and Reset() of an app do."""
+        address = ctypes.c_void_p(self.arena.ctypes.data)
+        if self.program.framed:
+            assert self.library.prepare(address), "a kernel refused"
+        if self.program.framed or any(tensor.is_variable for tensor in self.program.model.main.tensors):
+            self.library.reset(address)
+
     def outputs_of_layers(self, inputs: Sequence[bytes]) -> list[tuple[int, bytes]]:
         """(tensor, bytes) of every layer's outputs as the layer leaves them."""
         main = self.program.model.main
@@ -92,10 +122,8 @@ class HostNetwork:
         return found
 
 
-def rendered(
-    model: Path, app: Path, kernels: str, board: str = "mps2/an385"
-) -> tuple[Mapping[str, bytes], CompiledModel]:
-    """The files of an app of the model, called "net", and its program."""
+def generated(model: Path, app: Path, kernels: str, tflm: TflmRevision, board: str = "mps2/an385") -> Generated:
+    """An app of the model, called "net"."""
     config = AppConfig(
         models=(ModelConfig(model, name="net"),),
         boards=(board,),
@@ -103,24 +131,31 @@ def rendered(
         model_data="array",
         backend="compiled",
     )
-    made = generate(config, app, tflm_of(None), golden=False)
-    return render(made.spec), runtime_of(made.spec.models[0]).program
+    return generate(config, app, tflm, golden=False)
 
 
-def build(files: Mapping[str, bytes], program: CompiledModel, folder: Path, checkouts: Checkouts) -> HostNetwork:
-    """The program as a library of this machine."""
+def build(made: Generated, folder: Path, checkouts: Checkouts) -> HostNetwork:
+    """The app's model as a library of this machine."""
+    files, program = render(made.spec), runtime_of(made.spec.models[0]).program
     folder.mkdir(parents=True, exist_ok=True)
-    names = [name for name in files if name.endswith(("_layers.cpp", "_layers.hpp", "_weights.cpp"))]
+    ends = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp")
+    names = [name for name in files if name.endswith(ends)]
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
-    (folder / "calls.cpp").write_text(_CALLS, encoding="utf-8")
+    stateful = any(tensor.is_variable for tensor in program.model.main.tensors)
+    calls = _CALLS + (_PREPARE if program.framed else "") + (_RESET if program.framed or stateful else "")
+    (folder / "calls.cpp").write_text(calls, encoding="utf-8")
     (source,) = [folder / name for name in names if name.endswith("_layers.cpp")]
     target = folder / "net.so"
     sources = [str(folder / name) for name in names if name.endswith(".cpp")]
-    command = ["g++", "-std=c++17", "-shared", "-O1", *_FLAGS, *checkouts.tflm_flags()]
+    command = ["g++", "-std=c++17", "-shared", "-Wl,--gc-sections", "-O1", *_FLAGS, *checkouts.tflm_flags()]
     command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{source.parents[1]}", *sources, str(folder / "calls.cpp")]
+    (kernels,) = made.spec.kernels
+    if program.framed:
+        command += ["-DCMSIS_NN"] if kernels == "cmsis_nn" else []
+        command += [*checkouts.kernels(kernels, made.spec.shared_sources)]
     subprocess.run([*command, str(checkouts.library()), "-o", str(target)], check=True)
     library = ctypes.CDLL(str(target))
     library.arena_bytes.restype = ctypes.c_size_t

@@ -242,7 +242,7 @@ class LayerBuilder:
         return Layer(
             operator=self.index,
             key=node.operator.key,
-            title=_title(node),
+            title=title_of(node),
             pointers=tuple(self._pointers.values()),
             values=tuple(self._values),
             calls=tuple(self._calls),
@@ -253,7 +253,7 @@ class LayerBuilder:
         )
 
 
-def _title(node: Node) -> str:
+def title_of(node: Node) -> str:
     """Operator and shapes for a comment: "CONV_2D int8[1][48][48][8] * int8[16][1][1][8] -> int8[1][48][48][16]"."""
 
     def shown(tensor: Tensor) -> str:

@@ -139,6 +139,9 @@ def _storages(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Storage, ...
         for tensor in operator.outputs:
             born.setdefault(tensor, k + 1)
     dead.update(dict.fromkeys(subgraph.outputs, len(layers) + 1))
+    for tensor in subgraph.tensors:
+        if tensor.is_variable and tensor.index in dead:
+            born[tensor.index], dead[tensor.index] = 0, len(layers) + 1
     members: dict[int, list[int]] = {}
     for tensor in born:
         if not subgraph.tensors[tensor].is_constant:

@@ -56,19 +56,20 @@ class _Bytes:
 def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
     """PlanError, naming layer, tensor and byte, unless every read finds its tensor's value.
 
-    Checked besides: all bytes lie within the arena, the outputs hold their values at the end, and no scratch buffer
-    shares a byte with what its layer reads or writes.
+    Checked besides: all bytes lie within the arena and below the state of TFLM's own kernels, outputs and variables
+    hold their values at the end, and no scratch buffer shares a byte with what its layer reads or writes.
     """
     subgraph = compiled.model.main
-    memory = _Bytes(compiled.arena_bytes)
+    memory = _Bytes(compiled.planned_bytes)
     proof = _Proof(compiled, subgraph, memory, libraries)
-    for tensor in subgraph.inputs:
+    variables = tuple(tensor.index for tensor in subgraph.tensors if tensor.is_variable)
+    for tensor in (*subgraph.inputs, *variables):
         if tensor in compiled.offsets:
             first, end = proof.span(Access(tensor, 0, subgraph.tensors[tensor].size_bytes), None)
             memory.give(first, end, proof.value_of(tensor))
     for layer in compiled.layers:
         proof.layer(layer)
-    for tensor in subgraph.outputs:
+    for tensor in (*subgraph.outputs, *variables):
         if tensor in compiled.offsets:
             proof.read(Access(tensor, 0, subgraph.tensors[tensor].size_bytes), None)
 
@@ -113,6 +114,8 @@ class _Proof:
             self._memory.give(*scratch, _NOTHING)
 
     def _check_pair(self, layer: Layer, call: Call, read: Access, write: Access) -> None:
+        if read.tensor == write.tensor and self._subgraph.tensors[read.tensor].is_variable:
+            return
         given, taken = self.span(read, layer), self.span(write, layer)
         if given[1] <= taken[0] or taken[1] <= given[0]:
             return
@@ -141,7 +144,7 @@ class _Proof:
         if not layer.scratch_bytes:
             return None
         first = self._compiled.scratch[layer.operator]
-        if first % 16 or first < 0 or first + layer.scratch_bytes > self._compiled.arena_bytes:
+        if first % 16 or first < 0 or first + layer.scratch_bytes > self._compiled.planned_bytes:
             raise self._error(layer, f"has its scratch buffer at byte {first}, not aligned or outside the arena")
         return first, first + layer.scratch_bytes
 
@@ -151,7 +154,7 @@ class _Proof:
         offset = self._compiled.offsets[access.tensor]
         first, end = offset + access.first, offset + access.end
         size = self._subgraph.tensors[access.tensor].size_bytes
-        if offset % 16 or first < 0 or end > self._compiled.arena_bytes or access.end > size:
+        if offset % 16 or first < 0 or end > self._compiled.planned_bytes or access.end > size:
             raise self._error(layer, f"uses {self._label(access.tensor)} not aligned or outside of its memory")
         return first, end
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflm_zephyr.memory_planner import Plan
-from tflm_zephyr.model import Model
+from tflm_zephyr.memory_planner import Plan, align_up
+from tflm_zephyr.model import Model, TensorType
 
 SCRATCH = -1
 """The tensor's index in a Pointer or an Access that is of the layer's scratch buffer."""
@@ -120,10 +120,58 @@ class Call:
 
 
 @dataclass(frozen=True)
+class FramedTensor:
+    """A tensor as TFLM's own kernel sees it. `constant`, `scales` and `zero_points` name constant arrays, "" for none.
+
+    `tensor` is its index in the main subgraph. The arrays of scales and zero points begin with their number.
+    """
+
+    tensor: int
+    type: TensorType
+    shape: tuple[int, ...]
+    size_bytes: int
+    constant: str
+    scales: str
+    zero_points: str
+    dimension: int
+    variable: bool
+
+
+@dataclass(frozen=True)
+class Framed:
+    """TFLM's own kernel of an operator. `register`: the C++ expression of its registration.
+
+    `inputs`, `outputs` and `intermediates` are places in `tensors`, -1 for an absent one. `options`: the C struct of a
+    builtin operator's options with its fields; `custom_options` names the array of a custom operator's.
+    `scratch_bytes` are the buffers that it requests, in its order, `persistent_bytes` all that it allocates, each
+    rounded up to 16; where its kernel is not `known`, the latter is an allowance for both.
+    """
+
+    register: str
+    tensors: tuple[FramedTensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    intermediates: tuple[int, ...]
+    options: tuple[str, tuple[tuple[str, str], ...]] | None
+    custom_options: str
+    custom_bytes: int
+    is_custom: bool
+    scratch_bytes: tuple[int, ...]
+    persistent_bytes: int
+    known: bool
+
+    @property
+    def name(self) -> str:
+        """The registration function's name without its namespace: "Register_SVDF_INT8"."""
+        return self.register.removesuffix("()").rpartition("::")[2]
+
+
+@dataclass(frozen=True)
 class Layer:
     """An operator of the main subgraph as code. One without calls needs none, as its output is a view of its input.
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
+    `framed`: the one call is of TFLM's own kernel.
     """
 
     operator: int
@@ -136,6 +184,7 @@ class Layer:
     functions: tuple[str, ...]
     scratch_bytes: int = 0
     macs: int = 0
+    framed: Framed | None = None
 
     @property
     def name(self) -> str:
@@ -165,8 +214,10 @@ class Place:
 class CompiledModel:
     """A model as code. `offsets` gives the arena offset of each tensor of the main subgraph that is not constant.
 
-    `scratch` is each layer's scratch offset. `arena_bytes` is all RAM: tensors, state and scratch. `plan` is the packed
+    `scratch` is each layer's scratch offset. `arena_bytes` is all RAM: tensors, scratch and state. `plan` is the packed
     plan behind it, `places` the buffer map for people. `shared` are the structs that layers have in common.
+    `state_bytes` at the arena's end are those of TFLM's own kernels, with a pointer for each, on a 32-bit Arm core;
+    while these prepare, TfLiteTensors take `prepare_bytes` at its beginning.
     """
 
     model: Model
@@ -178,6 +229,28 @@ class CompiledModel:
     arena_bytes: int
     plan: Plan
     places: tuple[Place, ...]
+    state_bytes: int = 0
+    prepare_bytes: int = 0
+
+    @property
+    def planned_bytes(self) -> int:
+        """The arena without the state of TFLM's own kernels."""
+        return self.arena_bytes - self.state_bytes
+
+    @property
+    def framed(self) -> tuple[Layer, ...]:
+        """The layers that are TFLM's own kernels."""
+        return tuple(layer for layer in self.layers if layer.framed is not None)
+
+    @property
+    def dims(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes, and places of tensors, that the frames of TFLM's own kernels need; each once, sorted."""
+        found = set()
+        for layer in self.framed:
+            assert layer.framed is not None
+            found |= {tensor.shape for tensor in layer.framed.tensors}
+            found |= {layer.framed.inputs, layer.framed.outputs, layer.framed.intermediates}
+        return tuple(sorted(found))
 
     @property
     def flash_bytes(self) -> int:
@@ -192,6 +265,15 @@ class CompiledModel:
         if layer.moves(pointer.name) and any(call.runs is not None and call.runs.backwards for call in layer.calls):
             offset += self.model.main.tensors[pointer.tensor].size_bytes
         return offset
+
+    def scratch_buffers(self, layer: Layer) -> tuple[tuple[int, int], ...]:
+        """Arena offset and bytes of each scratch buffer of TFLM's own kernel."""
+        assert layer.framed is not None
+        found, offset = [], self.scratch.get(layer.operator, 0)
+        for size in layer.framed.scratch_bytes:
+            found.append((offset, size))
+            offset += align_up(size, 16)
+        return tuple(found)
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -222,10 +304,12 @@ class CompiledModel:
         return {
             "arena_bytes": self.arena_bytes,
             "constant_bytes": self.flash_bytes,
+            "state_bytes": self.state_bytes,
             "layers": [
                 {
                     "operator": layer.operator,
                     "key": layer.key,
+                    "framed": layer.framed is not None,
                     "calls": [
                         {"function": call.function, "times": 1 if call.runs is None else len(call.runs.counts)}
                         for call in layer.calls

@@ -56,6 +56,18 @@ REFERENCE_SUPPORT = (
 )
 """Sources of the functions that TFLM's reference headers declare and do not define."""
 
+_INTERPRETER = (
+    "tensorflow/compiler/mlir/lite/core/api/",
+    "tensorflow/lite/core/api/",
+    "tensorflow/lite/micro/arena_allocator/",
+    "tensorflow/lite/micro/memory_planner/",
+    "tensorflow/lite/micro/micro_allocation_info.cc",
+    "tensorflow/lite/micro/micro_allocator.cc",
+    "tensorflow/lite/micro/micro_profiler.cc",
+    "tensorflow/lite/micro/micro_resource_variable.cc",
+    "tensorflow/lite/micro/tflite_bridge/",
+)
+"""Sources that kernels' headers lead to, and that no kernel calls without the interpreter."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _REGISTER = re.compile(r"^\s*(?:\w+::)?TFLMRegistration\s*\*?\s*(Register_\w+)\s*\(\s*\)\s*\{", re.M)
 _KERNEL_DIRS = ("tensorflow/lite/micro/kernels", "signal/micro/kernels")
@@ -85,7 +97,17 @@ class SourceTable:
 
         Raises BuildError naming a registration function that no kernel source defines.
         """
-        wanted = set(self.core)
+        return tuple(sorted({*self.core, *self._sources_of(registrations)}))
+
+    def select_kernels(self, registrations: Iterable[str]) -> tuple[str, ...]:
+        """The sources for these registration functions in an app without the interpreter, sorted.
+
+        Raises BuildError as `select` does.
+        """
+        return tuple(sorted(path for path in self._sources_of(registrations) if not path.startswith(_INTERPRETER)))
+
+    def _sources_of(self, registrations: Iterable[str]) -> set[str]:
+        wanted: set[str] = set()
         for name in registrations:
             if name not in self.kernels:
                 raise BuildError(
@@ -94,7 +116,7 @@ class SourceTable:
                     hint="Use --tflm module, or a TFLM revision that has it",
                 )
             wanted.update(self.kernels[name])
-        return tuple(sorted(wanted))
+        return wanted
 
     def select_functions(self, selected: Iterable[str]) -> tuple[str, ...]:
         """The optimised library's functions that the TFLM sources `selected` call, sorted."""

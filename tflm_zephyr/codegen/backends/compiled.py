@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
-from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
+from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, typed_names
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
-from tflm_zephyr.tflm import sources
+from tflm_zephyr.tflm import op_resolver, sources
 
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
@@ -26,13 +26,14 @@ class CompiledSpec:
     """A model as compiled code. `data` is the .tflite file that TFLM on the host runs in its place.
 
     `registrations` are TFLM's functions whose kernels call the same functions, for the bound of the stack: no layer
-    goes deeper than TFLM's kernel of its operator.
+    goes deeper than TFLM's kernel of its operator. `custom_headers` declare the registrations of the user's operators.
     """
 
     data: bytes
     program: CompiledModel
     cores: tuple[str, ...]
     registrations: tuple[str, ...] = ()
+    custom_headers: tuple[str, ...] = ()
 
     @property
     def flash_bytes(self) -> int:
@@ -91,24 +92,28 @@ class Compiled(Backend):
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
         """See Backend."""
-        program = compile_model(item.running, setup.own.libraries)
+        program = _compiled(item, setup)
         cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
         note = f"tensors and scratch of {len(program.layers)} layers"
+        if program.framed:
+            note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.framed)} of them"
+        unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))
         interpreted, _ = interpreter_model(item, setup)
-        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations)
-        return runtime, ArenaSpec(program.arena_bytes, "planned", note)
+        headers = tuple(sorted({custom.header for custom in item.config.custom_operators}))
+        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations, headers)
+        return runtime, ArenaSpec(program.arena_bytes, "planned", note, unknown=unknown)
 
     def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
-        """The kernels of CMSIS-NN that the layers call, and what TFLM's reference functions call."""
-        programs = [compile_model(item.running, setup.own.libraries) for item in prepared]
+        """The kernels of CMSIS-NN that the layers call, what TFLM's reference functions call, and TFLM's own kernels."""
+        programs = [_compiled(item, setup) for item in prepared]
         functions = {name for program in programs for name in program.functions}
-        tflm = any(uses_tflm(program) for program in programs)
         (library,) = setup.kernels
-        return SourceLists(
-            {library: sources.REFERENCE_SUPPORT if tflm else ()},
-            setup.tflm.sources[library].select_entry_points(functions),
-            sources.INCLUDE_DIRS,
-        )
+        table = setup.tflm.sources[library]
+        tflm = set(sources.REFERENCE_SUPPORT) if any(map(uses_tflm, programs)) else set()
+        framed = {name for item, program in zip(prepared, programs, strict=True) for name in _plain_names(item, program)}
+        tflm |= set(table.select_kernels(framed))
+        arm = {*table.select_entry_points(functions), *table.select_functions(tflm)}
+        return SourceLists({library: tuple(sorted(tflm))}, tuple(sorted(arm)), sources.INCLUDE_DIRS)
 
     def sizes(self, app: AppSpec) -> BackendSizes:
         """Constants and arenas; the kernels' code was not measured."""
@@ -120,12 +125,15 @@ class Compiled(Backend):
                 )
                 for model in app.models
             ),
+            registrations=tuple(sorted({name for model in app.models for name in _framed_names(runtime_of(model))})),
             unmeasured=("the code of compiled layers and their kernels was not measured",),
         )
 
     def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:
         """See Backend."""
         return {
+            "src/tflm_kernel.cpp.j2": frames_kernels,
+            "src/tflm_kernel.hpp.j2": frames_kernels,
             "src/models/model_weights.S.j2": lambda app: app.model_data == "binary",
             "src/models/model_weights.cpp.j2": lambda app: app.model_data == "array",
         }
@@ -133,7 +141,13 @@ class Compiled(Backend):
     def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
         """See Backend."""
         if model is None:
-            return {"uses_tflm": any(uses_tflm(runtime_of(one).program) for one in app.models)}
+            framed = frames_kernels(app)
+            return {
+                "uses_tflm": framed or any(uses_tflm(runtime_of(one).program) for one in app.models),
+                "frames_kernels": framed,
+                # A release prints no names of tensor types, unless operators of the user's do.
+                "nameless_types": framed and not app.debug and not app.custom_sources,
+            }
         runtime = runtime_of(model)
         program = runtime.program
         return {
@@ -144,6 +158,11 @@ class Compiled(Backend):
             "copies_rows": any(call.function == "CopyRows" for layer in program.layers for call in layer.calls),
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
             "outputs": _placed(model.outputs, program.model.main.outputs, program),
+            "resets": _resets(program),
+            "custom_headers": runtime.custom_headers,
+            "framed_layers": {layer.operator: number for number, layer in enumerate(program.framed)},
+            "most_tensors": max((len(layer.framed.tensors) for layer in program.framed if layer.framed), default=0),
+            "list_name": _list_name,
             **_link_values(program),
         }
 
@@ -151,6 +170,61 @@ class Compiled(Backend):
         """The constants that the assembler takes in."""
         data = runtime_of(model).program.constant_bytes
         return {f"src/models/{model.ident}_weights.bin": data} if app.model_data == "binary" else {}
+
+
+def frames_kernels(app: AppSpec) -> bool:
+    """Whether a model of the app has operators that run TFLM's own kernels."""
+    return any(runtime_of(model).program.framed for model in app.models)
+
+
+def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
+    return compile_model(item.running, setup.own.libraries, registrations=_registrations(item, setup))
+
+
+def _registrations(item: PreparedModel, setup: BuildSetup) -> dict[tuple[bool, str], str]:
+    """The C++ expression of each operator's registration; for single types where TFLM has that."""
+    typed = typed_names(item, setup)
+    found = {}
+    for call in item.resolver.calls:
+        if isinstance(call, op_resolver.CustomOperator):
+            found[True, call.key] = f"{call.register}()"
+        elif call.register:
+            space = "tflite::tflm_signal" if call.key.startswith("Signal") else "tflite"
+            name = ("" if call.custom else typed.get(call.key, "")) or call.register
+            found[call.custom, call.key] = f"{space}::{name}()"
+    return found
+
+
+def _plain_names(item: PreparedModel, program: CompiledModel) -> set[str]:
+    """TFLM's untyped registration functions of the operators that keep its kernels, as its source tables name them."""
+    kept = {(layer.framed.is_custom, layer.key) for layer in program.framed if layer.framed is not None}
+    calls = (call for call in item.resolver.calls if isinstance(call, op_resolver.ResolverCall))
+    return {call.register for call in calls if (call.custom, call.key) in kept}
+
+
+def _framed_names(runtime: CompiledSpec) -> set[str]:
+    """Registration functions of TFLM's own kernels that are linked."""
+    return {layer.framed.name for layer in runtime.program.framed if layer.framed is not None}
+
+
+def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
+    """Arena offset, bytes and first value of the variables' bytes, as MicroInterpreterGraph::ResetTensorData has it."""
+    variables = [tensor for tensor in program.model.main.tensors if tensor.is_variable]
+    return tuple(
+        (program.offsets[tensor.index], tensor.size_bytes, _first_value(tensor))
+        for tensor in variables
+        if tensor.index in program.offsets
+    )
+
+
+def _first_value(tensor: Tensor) -> int:
+    zero_points = tensor.quantization.zero_points if tensor.quantization is not None else ()
+    return zero_points[0] if tensor.type is TensorType.INT8 and zero_points else 0
+
+
+def _list_name(values: Sequence[int]) -> str:
+    """The name of a list of ints, by its content: "kList1_49_40", n for -1."""
+    return "kList" + "_".join("n" if value < 0 else str(value) for value in values)
 
 
 def uses_tflm(program: CompiledModel) -> bool:
@@ -168,8 +242,6 @@ def _check(config: ModelConfig, setup: BuildSetup) -> None:
         what = "planner: static, tflm: module and shared_arena are the interpreter's"
     elif config.plan_file is not None or config.preallocated or config.arena is not None:
         what = "plan_file, preallocated and arena are the interpreter's"
-    elif config.custom_operators:
-        what = "custom operators have no compiled code yet"
     if what:
         raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
 

@@ -23,7 +23,7 @@ Call = op_resolver.ResolverCall | op_resolver.CustomOperator
 
 def interpreter_model(item: PreparedModel, setup: BuildSetup) -> tuple[InterpreterSpec, ArenaSpec]:
     """The model in the MicroInterpreter, and its arena. Raises AppError."""
-    typed = _typed(item, setup)
+    typed = typed_names(item, setup)
     runtime = InterpreterSpec(
         data=item.data,
         planned=item.planned,
@@ -63,7 +63,7 @@ def _check_static(config: ModelConfig) -> None:
         raise AppError(what, where=config.label, hint="Drop one of them")
 
 
-def _typed(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:
+def typed_names(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:
     """By operator, the CMSIS-NN kernel's registration for only the types that the model uses, where there is one."""
     if CMSIS_NN not in setup.kernels or setup.app.tflm != "selected":
         return {}
