@@ -17,7 +17,7 @@ import numpy
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
-from tflm_zephyr.compiler import CompiledModel
+from tflm_zephyr.compiler import CompiledModel, Layer
 from tflm_zephyr.tflm import TflmRevision
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 
@@ -30,7 +30,7 @@ extern "C" int run_layer(uint8_t *arena, size_t layer) { return models::net::Run
 extern "C" size_t arena_bytes() { return models::net::kArenaBytes; }
 """
 _PREPARE = """
-extern "C" int prepare(uint8_t *arena) { return models::net::PrepareKernels(arena); }
+extern "C" int prepare(uint8_t *arena) { return models::net::Prepare(arena); }
 """
 _RESET = """
 extern "C" void reset(uint8_t *arena) { models::net::ResetState(arena); }
@@ -105,20 +105,35 @@ class HostNetwork:
     def start(self) -> None:
         """What Init() and Reset() of an app do."""
         address = ctypes.c_void_p(self.arena.ctypes.data)
-        if self.program.framed:
+        if self.program.framed or self.program.flags:
             assert self.library.prepare(address), "a kernel refused"
         if self.program.framed or any(tensor.is_variable for tensor in self.program.model.main.tensors):
             self.library.reset(address)
 
-    def outputs_of_layers(self, inputs: Sequence[bytes]) -> list[tuple[int, bytes]]:
-        """(tensor, bytes) of every layer's outputs as the layer leaves them."""
+    def poison(self, layer: Layer, value: int) -> None:
+        """Fill the outputs of `layer` that lie over none of its inputs."""
+        operator, tensors = self.program.model.main.operators[layer.operator], self.program.model.main.tensors
+        places = {
+            i: self.program.offsets[i] for i in (*operator.inputs, *operator.outputs) if i in self.program.offsets
+        }
+        spans = {i: range(first, first + tensors[i].size_bytes) for i, first in places.items()}
+        for tensor in spans.keys() & set(operator.outputs):
+            own = spans[tensor]
+            others = [spans[i] for i in operator.inputs if i in spans]
+            if layer.calls and all(own.stop <= other.start or other.stop <= own.start for other in others):
+                self.arena[own.start : own.stop] = value
+
+    def outputs_of_layers(self, inputs: Sequence[bytes], poison: int = 0) -> list[tuple[int, bytes]]:
+        """(tensor, bytes) of every layer's outputs as the layer leaves them; before it they hold `poison`."""
         main = self.program.model.main
         for tensor, data in zip(main.inputs, inputs, strict=True):
             self.write(tensor, data)
         found = []
-        for layer in self.program.layers:
+        for layer in self.program.main_layers:
+            self.poison(layer, poison)
             assert self.run_layer(layer.operator), f"{layer.name} failed"
-            found += [(tensor, self.read(tensor)) for tensor in main.operators[layer.operator].outputs]
+            taken = main.operators[layer.operator].outputs
+            found += [(tensor, self.read(tensor)) for tensor in taken if tensor in self.program.offsets]
         return found
 
 
@@ -145,7 +160,9 @@ def build(made: Generated, folder: Path, checkouts: Checkouts) -> HostNetwork:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
     stateful = any(tensor.is_variable for tensor in program.model.main.tensors)
-    calls = _CALLS + (_PREPARE if program.framed else "") + (_RESET if program.framed or stateful else "")
+    calls = (
+        _CALLS + (_PREPARE if program.framed or program.flags else "") + (_RESET if program.framed or stateful else "")
+    )
     (folder / "calls.cpp").write_text(calls, encoding="utf-8")
     (source,) = [folder / name for name in names if name.endswith("_layers.cpp")]
     target = folder / "net.so"

@@ -85,6 +85,27 @@ class Network:
         self.main.op("PAD", [source, self.main.tensor((4, 2), "int32", data=data)], [result])
         return result
 
+    def unary(self, source: int) -> int:
+        """An element-wise operator on one tensor."""
+        key = self.rng.choice(("HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6"))
+        result = self.tensor(self.shape(source))
+        self.main.op(key, [source], [result], options={"alpha": 0.3} if key == "LEAKY_RELU" else None)
+        return result
+
+    def binary(self, one: int, other: int) -> int:
+        """An element-wise operator on two tensors of one shape."""
+        result = self.tensor(self.shape(one))
+        self.main.op(self.rng.choice(("MAXIMUM", "MINIMUM", "SUB")), [one, other], [result], options={})
+        return result
+
+    def transpose(self, source: int) -> int:
+        """Rows and columns swapped."""
+        batch, rows, columns, depth = self.shape(source)
+        order = b"".join(n.to_bytes(4, "little") for n in (0, 2, 1, 3))
+        result = self.tensor((batch, columns, rows, depth))
+        self.main.op("TRANSPOSE", [source, self.main.tensor((4,), "int32", data=order)], [result])
+        return result
+
     def reshape(self, source: int) -> int:
         batch, rows, columns, depth = self.shape(source)
         shape = (batch, columns, rows, depth)
@@ -118,6 +139,32 @@ def network(seed: int, kind: str = "int8", layers: int = 9) -> bytes:
             tensors.append(net.pad(source))
         else:
             tensors.append(net.window(source))
+    return finished(net, tensors)
+
+
+def mixed_network(seed: int, kind: str = "int8", layers: int = 12) -> bytes:
+    """A network of windows and of operators that only move, compare or bend elements."""
+    net = Network(seed, kind)
+    rng = net.rng
+    tensors = [net.tensor((1, rng.randrange(4, 12), rng.randrange(4, 12), rng.choice((3, 8))), "x")]
+    net.main.inputs = tensors[:]
+    for _ in range(layers):
+        source = rng.choice(tensors[-2:])
+        alike = [t for t in tensors[-4:] if t != source and net.shape(t) == net.shape(source)]
+        choice = rng.random()
+        if alike and choice < 0.4:
+            tensors.append(net.binary(source, rng.choice(alike)))
+        elif choice < 0.6:
+            tensors.append(net.unary(source))
+        elif choice < 0.7:
+            tensors.append(net.transpose(source))
+        else:
+            tensors.append(net.window(source))
+    return finished(net, tensors)
+
+
+def finished(net: Network, tensors: list[int]) -> bytes:
+    """The model, whose outputs are the tensors that nothing reads."""
     read = {i for operator in net.main.operators for i in operator.inputs}
     net.main.outputs = [t for t in tensors if t not in read]
     return net.builder.finish()

@@ -15,17 +15,18 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers.compiled_host import Checkouts, HostNetwork, build, generated
-from tests.host.networks import network
+from tests.helpers.control_models import branching, counting, looping
+from tests.host.networks import mixed_network, network
 from tests.host.operator_models import CASES, Case, Spec, together
 from tests.zephyr.conftest import known_tflm
 from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.compiler import CompiledModel
 from tflm_zephyr.compiler.compilation import EMITTERS
-from tflm_zephyr.errors import AppError
+from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.host import available, run_many
-from tflm_zephyr.kernels import miscomputed
-from tflm_zephyr.model import Tensor, load_model, without_offline_plan
+from tflm_zephyr.kernels import check_types, miscomputed
+from tflm_zephyr.model import Tensor, load_model, parse_model, without_offline_plan
 from tflm_zephyr.tflm import tflm_of
 
 pytestmark = pytest.mark.zephyr
@@ -60,12 +61,36 @@ SINGLE = (
 PLAIN = tuple(case for case in CASES if case.key in EMITTERS)
 FLOATS = tuple(case.typed("float32") for case in PLAIN if case.key not in ("QUANTIZE", "DEQUANTIZE"))
 
+KEPT = tuple(case for case in CASES if case.key not in EMITTERS)
+"""Operators that keep TFLM's own kernels, whatever their types."""
+
+
+def takes(case: Case) -> bool:
+    """Whether TFLM has a kernel of the case's types."""
+    try:
+        check_types(parse_model(case.build()))
+    except ModelError:
+        return False
+    return True
+
+
+def kept(kind: str) -> bytes:
+    """Those operators side by side, as far as TFLM has them for the type."""
+    return together(case for case in (one.typed(kind) for one in KEPT) if takes(case))
+
+
 MODELS = {
     "operators": together([*(case.typed("int8") for case in (*PLAIN, *SINGLE) if case.key != "SUB"), *FLOATS]),
     "mobilenet": mobilenet(24),
     "dense": dense_chain((40, 17, 33, 8)),
     "flat": flat_convolutions(),
     **{f"network {seed}": network(seed) for seed in range(8)},
+    **{f"kept {kind}": kept(kind) for kind in ("int8", "int16", "float32")},
+    **{f"mixed network {seed}": mixed_network(seed) for seed in range(6)},
+    **{f"mixed float network {seed}": mixed_network(seed, "float32") for seed in range(2)},
+    "branching": branching(),
+    "looping": looping(),
+    "counting": counting(),
     **{f"float network {seed}": network(seed, "float32") for seed in range(2)},
 }
 PARTLY_WRITTEN = ("SignalEnergy",)
@@ -87,14 +112,17 @@ def checkouts(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) ->
 def random_bytes(tensor: Tensor, rng: random.Random) -> bytes:
     if tensor.type.value == "float32":
         return numpy.array([rng.uniform(-1, 1) for _ in range(tensor.elements)], "float32").tobytes()
+    if tensor.type.value == "bool":
+        return bytes(rng.randrange(2) for _ in range(tensor.elements))
     return rng.randbytes(tensor.size_bytes)
 
 
 def expected(program: CompiledModel, inputs: list[list[bytes]]) -> list[dict[int, bytes]]:
     """By run, every written tensor as TFLM leaves it."""
     main = program.model.main
-    written = dict.fromkeys(tensor for operator in main.operators for tensor in operator.outputs)
-    inner = [tensor for tensor in written if tensor not in main.outputs]
+    operators = [main.operators[layer.operator] for layer in program.main_layers]
+    written = dict.fromkeys(tensor for operator in operators for tensor in operator.outputs)
+    inner = [tensor for tensor in written if tensor not in main.outputs and tensor in program.offsets]
     done = run_many(without_offline_plan(program.model), inputs, tensors=inner)
     return [
         dict(zip(main.outputs, outputs, strict=True)) | dict(zip(inner, tensors, strict=True))
@@ -114,7 +142,9 @@ def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts) -> No
     net = build(generated(model, tmp_path / "app", kernels, checkouts.revision), tmp_path / "src", checkouts)
     program = net.program
     main, rng = program.model.main, random.Random(1)
-    inputs = [[random_bytes(main.tensors[tensor], rng) for tensor in main.inputs] for _ in range(2)]
+    # TFLM's Reset() does not let a CALL_ONCE run again, a compiled model's new start does.
+    count = 1 if program.flags else 2
+    inputs = [[random_bytes(main.tensors[tensor], rng) for tensor in main.inputs] for _ in range(count)]
     for given, want in zip(inputs, expected(program, inputs), strict=True):
         first, second = (layers(net, given, fill) for fill in (0x5A, 0xA5))
         for (tensor, got), (_, again) in zip(first, second, strict=True):
@@ -128,7 +158,7 @@ def layers(net: HostNetwork, inputs: list[bytes], fill: int) -> list[tuple[int, 
     """(tensor, bytes) of every layer's outputs from the initial state, in an arena that held `fill` everywhere."""
     net.arena[:] = fill
     net.start()
-    return net.outputs_of_layers(inputs)
+    return net.outputs_of_layers(inputs, fill)
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])

@@ -72,7 +72,7 @@ def generate(
     built = [built_model(item, model, setup, chosen, request) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
     spec = _app_spec(setup, chosen, built, app, name, boards)
-    remarks = [*_kernel_notes(setup), *(note for item in built for note in item.notes)]
+    remarks = [*_kernel_notes(setup), *(note for item in built for note in item.notes), *chosen.notes(spec)]
     remarks += stack_notes(config.main_stack_bytes, needed_stack_bytes(setup, spec.models, boards), name, tflm.revision)
     if config.shared_arena:
         models, arena = chosen.share_arena(spec.models, [item.prepared for item in built], setup, name)

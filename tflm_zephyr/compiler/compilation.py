@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
+from tflm_zephyr.compiler.control import control_layer, is_control
+from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import ALIGNMENT, Registrations, framed_layer
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
-from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory
+from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, plan_scopes
 from tflm_zephyr.compiler.operators import activation, arithmetic, convolution, dense, layout, pooling
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
@@ -40,17 +43,26 @@ def compile_model(
     An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
     operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost.
     """
-    _check(model)
-    constants = Constants()
-    nodes = [Node(model, model.main, operator) for operator in model.main.operators]
-    layers = [_layer(node, libraries, constants, registrations or {}) for node in nodes]
-    memory = plan_memory(model, layers, libraries, slower=slower)
+    flat = flatten(model) if needs_flattening(model) else None
+    running = model if flat is None else flat.model
+    _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
+    bodies = {} if flat is None else _bodies(flat)
+    nodes = [Node(running, running.main, operator) for operator in running.main.operators]
+    if flat is not None:
+        nodes = [nodes[operator] for body in bodies.values() for operator in body]
+    making = _Making(libraries, Constants(), registrations or {}, flat)
+    layers = [making.layer(node) for node in nodes]
+    constants, steps = making.constants, len(layers)
+    if flat is None:
+        memory = plan_memory(model, layers, libraries, slower=slower)
+    else:
+        memory, steps = plan_scopes(model, flat, layers)
     state, prepare = _state_bytes(layers), _prepare_bytes(layers, libraries)
     used = {name for layer in memory.layers for call in layer.calls for name in call.arguments}
     used |= {value for layer in memory.layers for item in layer.values for _, value in item.fields}
     text = "\n".join(sorted(used))
     compiled = CompiledModel(
-        model=model,
+        model=running,
         layers=memory.layers,
         constants=tuple(constants.arrays.values()),
         shared=tuple(value for value in constants.shared.values() if value.name in text),
@@ -61,6 +73,9 @@ def compile_model(
         places=_places(memory),
         state_bytes=state,
         prepare_bytes=prepare,
+        flat=flat,
+        bodies=bodies,
+        steps=steps,
     )
     prove(compiled, libraries)
     return compiled
@@ -77,14 +92,24 @@ def why_not(model: Model, libraries: Sequence[KernelLibrary]) -> dict[int, str]:
     return found
 
 
-def _check(model: Model) -> None:
-    if len(model.subgraphs) > 1:
-        raise _refusal(model, f"it has {len(model.subgraphs)} subgraphs")
+def _bodies(flat: Flat) -> dict[int, tuple[int, ...]]:
+    """The operators of the main subgraph and of those that it runs, by subgraph."""
+    found: dict[int, tuple[int, ...]] = {}
+    todo = [0]
+    while todo:
+        subgraph = todo.pop()
+        if subgraph not in found:
+            found[subgraph] = flat.operators[subgraph]
+            todo += [i for operator in found[subgraph] for i in flat.model.main.operators[operator].subgraphs]
+    return dict(sorted(found.items()))
+
+
+def _check(model: Model, inputs: Collection[int]) -> None:
     main = model.main
     constant = [main.tensors[i] for i in main.outputs if main.tensors[i].is_constant]
     if constant:
         raise _refusal(model, f"its output {constant[0].label} is a constant")
-    written = {i for operator in main.operators for i in operator.outputs} | set(main.inputs)
+    written = {i for operator in main.operators for i in operator.outputs} | {*main.inputs, *inputs}
     for i in (*main.outputs, *(i for operator in main.operators for i in operator.inputs if i >= 0)):
         tensor = main.tensors[i]
         if i not in written and not tensor.is_constant and not tensor.is_variable and tensor.elements:
@@ -97,19 +122,34 @@ def _refusal(model: Model, what: str) -> ModelError:
     )
 
 
-def _layer(
-    node: Node, libraries: Sequence[KernelLibrary], constants: Constants, registrations: Registrations
-) -> Layer:
-    arrays, shared = dict(constants.arrays), dict(constants.shared)
-    try:
-        return _build(node, libraries, constants)
-    except NotDirectError as reason:
-        constants.arrays, constants.shared = arrays, shared  # without those of the attempt
+@dataclass(frozen=True)
+class _Making:
+    """The parts that all layers of a model are made with."""
+
+    libraries: Sequence[KernelLibrary]
+    constants: Constants
+    registrations: Registrations
+    flat: Flat | None
+
+    def layer(self, node: Node) -> Layer:
+        """The operator by direct code, or else as TFLM's own kernel. ModelError where neither takes it."""
         try:
-            return framed_layer(node, libraries, constants, registrations)
-        except NotDirectError as other:
-            why = other if registrations else reason
-            raise node.fail(f"{why}, so it cannot be compiled yet", "Use the backend interpreter") from None
+            if self.flat is not None and is_control(node):
+                return control_layer(node, self.flat, self.constants)
+            return self._direct_or_framed(node)
+        except NotDirectError as reason:
+            raise node.fail(f"{reason}, so it cannot be compiled yet", "Use the backend interpreter") from None
+
+    def _direct_or_framed(self, node: Node) -> Layer:
+        constants = self.constants
+        arrays, shared = dict(constants.arrays), dict(constants.shared)
+        try:
+            return _build(node, self.libraries, constants)
+        except NotDirectError:
+            constants.arrays, constants.shared = arrays, shared  # without those of the attempt
+            if not self.registrations:
+                raise
+        return framed_layer(node, self.libraries, constants, self.registrations)
 
 
 def _state_bytes(layers: Sequence[Layer]) -> int:

@@ -17,7 +17,7 @@ from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_
 from tflm_zephyr.compiler.program import Access, Call, Framed, FramedTensor, Layer
 from tflm_zephyr.kernels import KernelLibrary, Node, macs
 from tflm_zephyr.memory_planner import align_up
-from tflm_zephyr.model import CALLERS, Operator, Tensor
+from tflm_zephyr.model import Operator, Tensor
 
 ALIGNMENT = 16
 """Alignment of scratch buffers and of each allocation of a kernel, as TFLM has it."""
@@ -25,19 +25,15 @@ ALIGNMENT = 16
 Registrations = Mapping[tuple[bool, str], str]
 """The C++ expression of each operator's registration; the key is whether it is a custom operator, and its key."""
 
-_VARIABLES = ("ASSIGN_VARIABLE", "READ_VARIABLE", "VAR_HANDLE")
-
 
 def framed_layer(
     node: Node, libraries: Sequence[KernelLibrary], constants: Constants, registrations: Registrations
 ) -> Layer:
-    """The layer that calls the kernel of `node` in its frame. NotDirectError for a kernel that needs the interpreter."""
+    """The layer that calls the kernel of `node` in its frame. NotDirectError where none is named."""
     operator = node.operator
     register = registrations.get((operator.custom_code is not None, operator.key), "")
     if not register:
         raise NotDirectError("has no direct code")
-    if operator.key in CALLERS or operator.key in _VARIABLES:
-        raise NotDirectError("runs other subgraphs or names variables, for which there is no code")
     framed = _framed(node, libraries, constants, register)
     reads, writes = _accesses(node)
     return Layer(

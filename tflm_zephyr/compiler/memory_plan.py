@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.compiler.operators.layout import VIEWS
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.program import Call, Layer
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
-from tflm_zephyr.model import Model, Subgraph
+from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
 
 ALIGNMENT = 16
 SLOWER = 0.03
@@ -92,6 +93,43 @@ def plan_memory(
     return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, storages)
 
 
+def plan_scopes(original: Model, flat: Flat, layers: Sequence[Layer]) -> tuple[MemoryPlan, int]:
+    """The plan of a flattened model, and the number of its steps: lifespans as TFLM's planner has them, no views.
+
+    Lifespans of TFLM hold as its kernels copy tensors into subgraphs and out of them, which the layers do as well.
+    """
+    scratches = {flat.origins[layer.operator]: layer.scratch_bytes for layer in layers if layer.scratch_bytes}
+
+    def asked(_model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
+        size = scratches.get((subgraph.index, operator.index))
+        return () if size is None else (size,)
+
+    graph = analyse(original, asked)
+    steps, numbers, tensors = len(graph.scopes) - 1, flat.tensor_numbers, flat.model.main.tensors
+    owners, buffers = [], []
+    for planned in graph.tensors:
+        number = numbers[planned.subgraph, planned.tensor]
+        if planned.lifespan.first != NEVER:
+            upper = steps + 2 if number in flat.model.main.outputs else planned.lifespan.last + 1
+            owners.append(number)
+            buffers.append(Buffer(tensors[number].label, planned.lifespan.first, upper, planned.size_bytes))
+    for tensor in tensors:
+        if tensor.is_variable:
+            owners.append(tensor.index)
+            buffers.append(Buffer(tensor.label, 0, steps + 2, tensor.size_bytes))
+    by_origin = {origin: operator for operator, origin in enumerate(flat.origins)}
+    for one in graph.scratch:
+        operator = by_origin[one.subgraph, one.operator]
+        upper = one.lifespan.last + 1
+        buffers.append(Buffer(f"scratch of layer {operator}", one.lifespan.first, upper, one.size_bytes))
+    plan = pack(Problem(tuple(buffers), ALIGNMENT, original.where), work=_WORK)
+    placed = plan.offsets
+    offsets = dict(zip(owners, placed, strict=False))
+    behind = placed[len(owners) :]
+    scratch = {by_origin[one.subgraph, one.operator]: at for one, at in zip(graph.scratch, behind, strict=True)}
+    return MemoryPlan(tuple(layers), offsets, scratch, plan, ()), steps
+
+
 def _label(subgraph: Subgraph, storage: Storage) -> str:
     return subgraph.tensors[storage.tensors[0]].label
 
@@ -139,9 +177,9 @@ def _storages(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Storage, ...
         for tensor in operator.outputs:
             born.setdefault(tensor, k + 1)
     dead.update(dict.fromkeys(subgraph.outputs, len(layers) + 1))
-    for tensor in subgraph.tensors:
-        if tensor.is_variable and tensor.index in dead:
-            born[tensor.index], dead[tensor.index] = 0, len(layers) + 1
+    for variable in (tensor.index for tensor in subgraph.tensors if tensor.is_variable):
+        if variable in dead:
+            born[variable], dead[variable] = 0, len(layers) + 1
     members: dict[int, list[int]] = {}
     for tensor in born:
         if not subgraph.tensors[tensor].is_constant:

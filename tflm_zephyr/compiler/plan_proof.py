@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
-from tflm_zephyr.compiler.program import SCRATCH, Access, Call, CompiledModel, Layer
+from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, why_unsafe
 from tflm_zephyr.model import Subgraph
@@ -41,6 +42,28 @@ class _Bytes:
         self._starts[low:high] = starts
         self._owners[low:high] = owners
 
+    def copy(self) -> _Bytes:
+        """The same owners, on their own."""
+        found = _Bytes(self.size)
+        found._starts, found._owners = self._starts[:], self._owners[:]
+        return found
+
+    def merge(self, other: _Bytes) -> bool:
+        """Bytes that `other` gives to someone else now hold nothing; whether there were any."""
+        changed = False
+        edges = sorted({*self._starts, *other._starts, self.size})
+        mine, theirs = self.copy(), other
+        for first, end in pairwise(edges):
+            owner = mine.owner(first)
+            if owner not in (_NOTHING, theirs.owner(first)):
+                self.give(first, end, _NOTHING)
+                changed = True
+        return changed
+
+    def owner(self, byte: int) -> int:
+        """The owner of a byte."""
+        return self._owners[bisect_right(self._starts, byte) - 1]
+
     def other(self, first: int, end: int, owner: int) -> tuple[int, int] | None:
         """The first byte in the interval that does not hold `owner`, and what it holds; None where all do."""
         if first >= end:
@@ -67,7 +90,7 @@ def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
         if tensor in compiled.offsets:
             first, end = proof.span(Access(tensor, 0, subgraph.tensors[tensor].size_bytes), None)
             memory.give(first, end, proof.value_of(tensor))
-    for layer in compiled.layers:
+    for layer in compiled.main_layers:
         proof.layer(layer)
     for tensor in (*subgraph.outputs, *variables):
         if tensor in compiled.offsets:
@@ -88,6 +111,11 @@ class _Proof:
     def layer(self, layer: Layer) -> None:
         """The layer's calls, or the view that it is."""
         operator = self._subgraph.operators[layer.operator]
+        if layer.control is not None:
+            self._control(layer)
+            return
+        if layer.key == "VAR_HANDLE":
+            return
         if not layer.calls:
             source, result = operator.inputs[0], operator.outputs[0]
             one, other = (self._compiled.offsets[tensor] for tensor in (source, result))
@@ -98,6 +126,54 @@ class _Proof:
         for call in layer.calls:
             for reads, writes in call.steps():
                 self._step(layer, call, reads, writes)
+
+    def _control(self, layer: Layer) -> None:
+        """Every way that the run can take; afterwards a byte holds what it holds on all of them."""
+        control = layer.control
+        assert control is not None
+        self._copy(layer, control.start)
+        condition = Access(control.condition, 0, 1)
+        if control.kind == "WHILE":
+            test, body = control.branches
+            self._branch(layer, test)
+            for _ in range(2 + len(self._compiled.layers)):
+                self.read(condition, layer)
+                before = self._memory.copy()
+                self._branch(layer, body)
+                self._branch(layer, test)
+                if not self._memory.merge(before):
+                    break
+            return
+        self.read(condition, layer)
+        before = self._memory.copy()
+        ends = [before.copy()] if control.kind == "CALL_ONCE" else []
+        for branch in control.branches:
+            self._memory = before.copy()
+            self._branch(layer, branch)
+            ends.append(self._memory)
+        self._memory = ends[0]
+        for end in ends[1:]:
+            self._memory.merge(end)
+
+    def _branch(self, layer: Layer, branch: Branch) -> None:
+        self._copy(layer, branch.before)
+        for inner in self._compiled.body(branch.subgraph):
+            self.layer(inner)
+        self._copy(layer, branch.after)
+
+    def _copy(self, layer: Layer, copies: Sequence[Copy]) -> None:
+        for copy in copies:
+            write = Access(copy.target, 0, copy.size)
+            if not copy.constant:
+                read = Access(copy.source, 0, copy.size)
+                self.read(read, layer)
+                self._apart(layer, read, write)
+            self._memory.give(*self.span(write, layer), copy.target)
+
+    def _apart(self, layer: Layer, read: Access, write: Access) -> None:
+        given, taken = self.span(read, layer), self.span(write, layer)
+        if given[0] < taken[1] and taken[0] < given[1]:
+            raise self._error(layer, f"copies {self._label(read.tensor)} over itself")
 
     def _step(self, layer: Layer, call: Call, reads: Sequence[Access], writes: Sequence[Access]) -> None:
         for access in reads:

@@ -6,10 +6,11 @@ Nothing here is C but the texts of arguments and fields, which are expressions; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
@@ -167,11 +168,44 @@ class Framed:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """`size` bytes from a tensor, or the array `constant` where it has a name, to the tensor `target`."""
+
+    source: int
+    constant: str
+    target: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A run of a subgraph, with the copies before and after it."""
+
+    before: tuple[Copy, ...]
+    subgraph: int
+    after: tuple[Copy, ...]
+
+
+@dataclass(frozen=True)
+class Control:
+    """An operator that runs subgraphs. `kind` is its key, `condition` the tensor whose one byte decides.
+
+    IF: the first branch where the condition holds, else the second. WHILE: `start`, the first branch, and as long as
+    the condition holds the second and the first again. CALL_ONCE: the branch, unless the byte is set, which it then is.
+    """
+
+    kind: str
+    condition: int
+    start: tuple[Copy, ...]
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
 class Layer:
     """An operator of the main subgraph as code. One without calls needs none, as its output is a view of its input.
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
-    `framed`: the one call is of TFLM's own kernel.
+    `framed`: the one call is of TFLM's own kernel. `control`: it has no calls but runs subgraphs.
     """
 
     operator: int
@@ -185,6 +219,12 @@ class Layer:
     scratch_bytes: int = 0
     macs: int = 0
     framed: Framed | None = None
+    control: Control | None = None
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the layer has a function."""
+        return bool(self.calls) or self.control is not None
 
     @property
     def name(self) -> str:
@@ -218,6 +258,10 @@ class CompiledModel:
     plan behind it, `places` the buffer map for people. `shared` are the structs that layers have in common.
     `state_bytes` at the arena's end are those of TFLM's own kernels, with a pointer for each, on a 32-bit Arm core;
     while these prepare, TfLiteTensors take `prepare_bytes` at its beginning.
+
+    A model with subgraphs or resource variables is flattened (see flattening.Flat, `flat`): `bodies` has the layers of
+    each subgraph that runs, by operator, the main one's as 0; without, all layers are the main subgraph's. `steps` is
+    the number of steps that `places` count.
     """
 
     model: Model
@@ -231,6 +275,29 @@ class CompiledModel:
     places: tuple[Place, ...]
     state_bytes: int = 0
     prepare_bytes: int = 0
+    flat: Flat | None = None
+    bodies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    steps: int = 0
+
+    @property
+    def main_layers(self) -> tuple[Layer, ...]:
+        """The layers of the main subgraph, in their order."""
+        return self.layers if not self.bodies else self.body(0)
+
+    def body(self, subgraph: int) -> tuple[Layer, ...]:
+        """The layers of a subgraph, in their order."""
+        by_operator = {layer.operator: layer for layer in self.layers}
+        return tuple(by_operator[operator] for operator in self.bodies[subgraph])
+
+    @property
+    def flags(self) -> tuple[int, ...]:
+        """The tensors that tell whether a CALL_ONCE has run."""
+        return () if self.flat is None else tuple(t for t in self.flat.flags.values() if t in self.offsets)
+
+    @property
+    def called(self) -> tuple[int, ...]:
+        """The subgraphs that operators run, sorted."""
+        return tuple(sorted(subgraph for subgraph in self.bodies if subgraph))
 
     @property
     def planned_bytes(self) -> int:

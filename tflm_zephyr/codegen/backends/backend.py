@@ -107,6 +107,10 @@ class Backend(ABC):
     def sizes(self, app: AppSpec) -> BackendSizes:
         """The backend's share of the size of an app."""
 
+    def notes(self, app: AppSpec) -> tuple[str, ...]:
+        """Remarks for the user on how the app's models run."""
+        return ()
+
     def check(self, models: Sequence[ModelSpec], name: str) -> None:
         """Raise AppError when the models cannot be together in the app called `name`; any can, unless overridden."""
         return

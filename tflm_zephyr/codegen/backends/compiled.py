@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
-from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, typed_names
+from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, typed_registrations, untyped_names
+from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
-from tflm_zephyr.tflm import op_resolver, sources
+from tflm_zephyr.tflm import sources
 
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
@@ -104,16 +105,25 @@ class Compiled(Backend):
         return runtime, ArenaSpec(program.arena_bytes, "planned", note, unknown=unknown)
 
     def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
-        """The kernels of CMSIS-NN that the layers call, what TFLM's reference functions call, and TFLM's own kernels."""
+        """CMSIS-NN's functions that the layers call, what TFLM's reference functions call, and TFLM's own kernels."""
         programs = [_compiled(item, setup) for item in prepared]
         functions = {name for program in programs for name in program.functions}
         (library,) = setup.kernels
         table = setup.tflm.sources[library]
         tflm = set(sources.REFERENCE_SUPPORT) if any(map(uses_tflm, programs)) else set()
-        framed = {name for item, program in zip(prepared, programs, strict=True) for name in _plain_names(item, program)}
-        tflm |= set(table.select_kernels(framed))
+        framed = (untyped_names(item, program) for item, program in zip(prepared, programs, strict=True))
+        tflm |= set(table.select_kernels(set().union(*framed)))
         arm = {*table.select_entry_points(functions), *table.select_functions(tflm)}
         return SourceLists({library: tuple(sorted(tflm))}, tuple(sorted(arm)), sources.INCLUDE_DIRS)
+
+    def notes(self, app: AppSpec) -> tuple[str, ...]:
+        """The operators that run TFLM's own kernels, and what that costs."""
+        (library,) = app.kernels
+        found = (
+            remark(runtime_of(model).program, model.name, library, app.boards, app.tflm_revision)
+            for model in app.models
+        )
+        return tuple(filter(None, found))
 
     def sizes(self, app: AppSpec) -> BackendSizes:
         """Constants and arenas; the kernels' code was not measured."""
@@ -125,7 +135,9 @@ class Compiled(Backend):
                 )
                 for model in app.models
             ),
-            registrations=tuple(sorted({name for model in app.models for name in _framed_names(runtime_of(model))})),
+            registrations=tuple(
+                sorted({name for model in app.models for name in typed_registrations(runtime_of(model).program)})
+            ),
             unmeasured=("the code of compiled layers and their kernels was not measured",),
         )
 
@@ -159,6 +171,7 @@ class Compiled(Backend):
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
             "outputs": _placed(model.outputs, program.model.main.outputs, program),
             "resets": _resets(program),
+            "flags": tuple(program.offsets[flag] for flag in program.flags),
             "custom_headers": runtime.custom_headers,
             "framed_layers": {layer.operator: number for number, layer in enumerate(program.framed)},
             "most_tensors": max((len(layer.framed.tensors) for layer in program.framed if layer.framed), default=0),
@@ -178,38 +191,13 @@ def frames_kernels(app: AppSpec) -> bool:
 
 
 def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
-    return compile_model(item.running, setup.own.libraries, registrations=_registrations(item, setup))
-
-
-def _registrations(item: PreparedModel, setup: BuildSetup) -> dict[tuple[bool, str], str]:
-    """The C++ expression of each operator's registration; for single types where TFLM has that."""
-    typed = typed_names(item, setup)
-    found = {}
-    for call in item.resolver.calls:
-        if isinstance(call, op_resolver.CustomOperator):
-            found[True, call.key] = f"{call.register}()"
-        elif call.register:
-            space = "tflite::tflm_signal" if call.key.startswith("Signal") else "tflite"
-            name = ("" if call.custom else typed.get(call.key, "")) or call.register
-            found[call.custom, call.key] = f"{space}::{name}()"
-    return found
-
-
-def _plain_names(item: PreparedModel, program: CompiledModel) -> set[str]:
-    """TFLM's untyped registration functions of the operators that keep its kernels, as its source tables name them."""
-    kept = {(layer.framed.is_custom, layer.key) for layer in program.framed if layer.framed is not None}
-    calls = (call for call in item.resolver.calls if isinstance(call, op_resolver.ResolverCall))
-    return {call.register for call in calls if (call.custom, call.key) in kept}
-
-
-def _framed_names(runtime: CompiledSpec) -> set[str]:
-    """Registration functions of TFLM's own kernels that are linked."""
-    return {layer.framed.name for layer in runtime.program.framed if layer.framed is not None}
+    return compile_model(item.running, setup.own.libraries, registrations=registrations(item, setup))
 
 
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
     """Arena offset, bytes and first value of the variables' bytes, as MicroInterpreterGraph::ResetTensorData has it."""
-    variables = [tensor for tensor in program.model.main.tensors if tensor.is_variable]
+    tensors = program.model.main.tensors
+    variables = [tensor for tensor in tensors if tensor.is_variable and tensor.index not in program.flags]
     return tuple(
         (program.offsets[tensor.index], tensor.size_bytes, _first_value(tensor))
         for tensor in variables
@@ -272,20 +260,36 @@ class LinkTensor:
 
 @dataclass(frozen=True)
 class LinkOperator:
-    """An operator as the link to a host describes it."""
+    """An operator as the link to a host describes it; `position` is its number in the subgraph."""
 
     code: int
     custom: str | None
     outputs: tuple[int, ...]
+    subgraph: int
+    position: int
 
 
 def _link_values(program: CompiledModel) -> dict[str, object]:
-    main = program.model.main
+    main, flat = program.model.main, program.flat
+    if flat is None:
+        operators = [_link_operator(operator, 0, operator.index, 0) for operator in main.operators]
+        return {
+            "link_tensors": [_link_tensor(tensor, program) for tensor in main.tensors],
+            "link_operators": operators,
+            "link_inputs": main.inputs,
+            "link_outputs": main.outputs,
+            "link_first": (),
+        }
+    first = {subgraph: number for number, (subgraph, tensor) in enumerate(flat.keys) if tensor == 0}
     return {
-        "link_tensors": [_link_tensor(tensor, program) for tensor in main.tensors],
-        "link_operators": [_link_operator(operator) for operator in main.operators],
+        "link_tensors": [_link_tensor(tensor, program) for tensor in main.tensors[: len(flat.keys)]],
+        "link_operators": [
+            _link_operator(operator, *origin, first[origin[0]])
+            for operator, origin in zip(main.operators, flat.origins, strict=True)
+        ],
         "link_inputs": main.inputs,
         "link_outputs": main.outputs,
+        "link_first": (*first.values(), len(flat.keys)),
     }
 
 
@@ -306,5 +310,6 @@ def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
     )
 
 
-def _link_operator(operator: Operator) -> LinkOperator:
-    return LinkOperator(operator.builtin_code, operator.custom_code, operator.outputs)
+def _link_operator(operator: Operator, subgraph: int, position: int, first: int) -> LinkOperator:
+    outputs = tuple(tensor - first for tensor in operator.outputs)
+    return LinkOperator(operator.builtin_code, operator.custom_code, outputs, subgraph, position)
