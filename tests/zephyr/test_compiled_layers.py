@@ -75,7 +75,7 @@ def takes(case: Case) -> bool:
 
 
 def kept(kind: str) -> bytes:
-    """Those operators side by side, as far as TFLM has them for the type."""
+    """The operators that keep TFLM's own kernels side by side, as far as TFLM has them for the type."""
     return together(case for case in (one.typed(kind) for one in KEPT) if takes(case))
 
 

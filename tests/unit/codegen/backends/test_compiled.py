@@ -16,7 +16,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedCon
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render
-from tflm_zephyr.errors import AppError, ModelError
+from tflm_zephyr.errors import AppError
 from tflm_zephyr.tflm.revision import tflm_of
 
 
@@ -105,8 +105,48 @@ def test_boards_of_two_kernel_libraries_are_refused(tmp_path: Path) -> None:
         generate(given, tmp_path / "app", tflm_of(None), golden=False)
 
 
-def test_an_operator_without_code_is_named(tmp_path: Path) -> None:
-    given = config(tmp_path, kernels="reference")
-    (tmp_path / "dense.tflite").write_bytes(unary("ABS"))
-    with pytest.raises(ModelError, match=r"operator 0 \(ABS\)"):
-        generate(given, tmp_path / "app", tflm_of(None), golden=False)
+def with_abs(folder: Path, **options: Any) -> Generated:
+    """An app of a model with ABS, which has no direct code."""
+    given = config(folder, **options)
+    (folder / "dense.tflite").write_bytes(unary("ABS"))
+    return generate(given, folder / "app", tflm_of(None), golden=False)
+
+
+def test_an_operator_without_code_keeps_its_kernel(tmp_path: Path) -> None:
+    spec = with_abs(tmp_path, kernels="reference").spec
+    files = render(spec)
+    text = files["src/models/dense_layers.cpp"].decode()
+    assert "tflm_app::Registration(tflite::Register_ABS())" in text
+    assert "bool Prepare(uint8_t *arena)" in text
+    assert "Prepare(g_arena)" in files["src/models/dense.cpp"].decode()
+    assert "src/tflm_kernel.cpp" in files
+    sources = spec.tflm_sources["reference"]
+    assert "tensorflow/lite/micro/kernels/elementwise.cc" in sources
+    assert not [path for path in sources if "micro_allocator" in path or "interpreter" in path or "planner" in path]
+
+
+def test_kept_kernels_and_their_bytes_are_said(tmp_path: Path) -> None:
+    made = with_abs(tmp_path, kernels="reference")
+    (note,) = [note for note in made.notes if "own kernels" in note]
+    assert re.search(
+        r"dense: TFLM's own kernels run .*, ABS \(0\), in \d+ bytes of RAM and about [\d,]+ of flash", note
+    )
+    arena = made.spec.models[0].arena
+    program = runtime_of(made.spec.models[0]).program
+    assert arena.bytes == program.planned_bytes + program.state_bytes
+    assert f"{program.state_bytes} bytes for TFLM's own kernels" in arena.note
+
+
+def test_an_app_with_direct_code_has_no_frame(tmp_path: Path) -> None:
+    files = render(made(tmp_path).spec)
+    assert not [path for path in files if "tflm_kernel" in path]
+    assert b"DebugLog" not in files["src/port.cpp"]
+
+
+def test_kept_kernels_are_for_the_types_of_the_model(tmp_path: Path, shared: Path) -> None:
+    given = config(tmp_path)
+    model = ModelConfig(shared / "models" / "keyword_scrambled_8bit.tflite", name="kws")
+    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    text = render(spec)["src/models/kws_layers.cpp"].decode()
+    assert "tflite::Register_SVDF_INT8()" in text
+    assert len(re.findall(r"std::memset\(arena \+ \d+, -?\d+, \d+\)", text)) == 7  # states begin at their zero points

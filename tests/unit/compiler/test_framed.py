@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFLM's own kernels as layers: their tensors, lists, memory."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tests.helpers.small_models import unary
+from tests.host.networks import mixed_network
+from tests.host.operator_models import Case, Spec
+from tflm_zephyr.compiler import CompiledModel, compile_model
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.kernels import kernel_library
+from tflm_zephyr.model import parse_model
+
+PLAIN, DSP = kernel_library("reference"), kernel_library("reference", dsp=True)
+
+
+class Any(dict[tuple[bool, str], str]):
+    """A registration for every operator."""
+
+    def get(self, key: tuple[bool, str], default: object = None) -> str:  # type: ignore[override]
+        return f"tflite::Register_{key[1]}()"
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def compiled(data: bytes) -> CompiledModel:
+    return compile_model(parse_model(data), (PLAIN,), registrations=Any())
+
+
+def gather() -> bytes:
+    """GATHER of two constant places."""
+    tensors = (Spec((4, 2), "int8", scale=0.5, zero_point=3), Spec((2,), "int32", (0, 1)))
+    return Case("GATHER", tensors, (Spec((2, 2), "int8", scale=0.5, zero_point=3),), {"axis": 0}).build()
+
+
+def test_a_kernel_sees_its_tensors_from_constants() -> None:
+    program = compiled(gather())
+    (layer,) = program.framed
+    assert layer.framed is not None
+    source, places, result = layer.framed.tensors
+    assert (layer.framed.inputs, layer.framed.outputs, layer.framed.intermediates) == ((0, 1), (2,), ())
+    arrays = {constant.name: constant.data for constant in program.constants}
+    assert arrays[places.constant] == struct.pack("<2i", 0, 1)
+    assert (source.constant, result.constant) == ("", "")
+    assert arrays[source.scales] == struct.pack("<if", 1, 0.5)
+    assert arrays[source.zero_points] == struct.pack("<2i", 1, 3)
+    assert result.scales == source.scales  # the same content stands once
+    assert layer.framed.options == ("TfLiteGatherParams", (("axis", "0"), ("batch_dims", "0")))
+
+
+def test_memory_of_kernels_is_just_what_they_allocate() -> None:
+    program = compiled(gather())
+    (layer,) = program.framed
+    assert layer.framed is not None
+    library_says = PLAIN.persistent(program.model, program.model.main, program.model.main.operators[0])
+    assert program.state_bytes == 16 + sum(-(-size // 16) * 16 for size in library_says)
+    assert program.prepare_bytes == 3 * 32  # TfLiteTensor with TF_LITE_STATIC_MEMORY
+    assert program.arena_bytes == max(program.planned_bytes, program.prepare_bytes) + program.state_bytes
+
+
+def test_an_attempt_at_direct_code_leaves_no_constants() -> None:
+    weights = Spec((5, 8), "int8", tuple(range(40)), scale=0.02)
+    case = Case("FULLY_CONNECTED", (Spec((2, 8), "int16", scale=0.1), weights), (Spec((2, 5), "int16", scale=0.2),), {})
+    program = compiled(case.build())
+    (layer,) = program.framed
+    assert layer.framed is not None
+    named = {name for one in layer.framed.tensors for name in (one.constant, one.scales, one.zero_points) if name}
+    assert {constant.name for constant in program.constants} == named
+
+
+def test_an_operator_without_a_registration_is_named() -> None:
+    with pytest.raises(ModelError, match=r"operator 0 \(ABS\).*no direct code"):
+        compile_model(parse_model(unary("ABS")), (PLAIN,), registrations={(False, "NEG"): "tflite::Register_NEG()"})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_networks_are_proven(seed: int) -> None:
+    program = compiled(mixed_network(seed))
+    assert 0 < len(program.framed) < len(program.layers)
