@@ -203,8 +203,8 @@ def _models(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--backend",
-        choices=("interpreter", "compiled"),
-        help="TFLM's interpreter (default), or compiled: kernel calls with constant parameters, less RAM and flash",
+        choices=("interpreter", "compiled", "auto"),
+        help="TFLM's interpreter (default); compiled: kernel calls with constant parameters, less RAM and flash; auto",
     )
     parser.add_argument(
         "--planner",

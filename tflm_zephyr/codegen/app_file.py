@@ -10,7 +10,7 @@ model_data: binary                 # the assembler takes in the model's file; ar
 debug: false                       # true keeps TFLM's messages and asserts, and turns on Zephyr's log
 planner: tflm                      # TFLM's planner at start-up; static: a table of offsets instead, less flash
 shared_arena: false                # true: one arena for all models, of which one runs at a time
-backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM
+backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM; auto
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -58,7 +58,8 @@ OVERLAP = ("auto", "off")
 ORDER = ("auto", "model")
 MODEL_DATA = ("binary", "array")
 PLANNERS = ("tflm", "static")
-BACKENDS = ("interpreter", "compiled")
+AUTO = "auto"
+BACKENDS = ("interpreter", "compiled", AUTO)
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 _HINT = "Fix the app file"
 _POSITIVE = Limits(1, 2**31 - 1)

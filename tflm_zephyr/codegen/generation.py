@@ -12,8 +12,8 @@ from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.codegen.app_file import AppConfig
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
-from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
+from tflm_zephyr.codegen.backends.choice import chosen_backend
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.model_facts import facts_of
@@ -66,13 +66,13 @@ def generate(
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     loaded = [load_model(item.model) for item in config.models]
     setup = BuildSetup(config, tflm, app_kernels(config, loaded, boards, tflm))
-    chosen = backend_of(backend or config.backend)
+    pairs = list(zip(config.models, loaded, strict=True))
+    chosen, why = chosen_backend(backend or config.backend, pairs, setup)
     request = GoldenRequest(app, keep_golden, golden, on_run)
-    pairs = zip(config.models, loaded, strict=True)
     built = [built_model(item, model, setup, chosen, request) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
     spec = _app_spec(setup, chosen, built, app, name, boards)
-    remarks = [*_kernel_notes(setup), *(note for item in built for note in item.notes), *chosen.notes(spec)]
+    remarks = [*_kernel_notes(setup), *why, *(note for item in built for note in item.notes), *chosen.notes(spec)]
     remarks += stack_notes(config.main_stack_bytes, needed_stack_bytes(setup, spec.models, boards), name, tflm.revision)
     if config.shared_arena:
         models, arena = chosen.share_arena(spec.models, [item.prepared for item in built], setup, name)
