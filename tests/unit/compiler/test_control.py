@@ -7,36 +7,30 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.compiled_models import REFERENCE, compiled_model
 from tests.helpers.control_models import branching, counting, looping
 from tests.helpers.generated_models import variables
 from tests.helpers.model_builder import ModelBuilder
-from tests.unit.compiler.test_framed import PLAIN, Any
-from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.model import parse_model
-
-
-def compiled(data: bytes) -> CompiledModel:
-    return compile_model(parse_model(data), (PLAIN,), registrations=Any())
 
 
 def test_each_subgraph_is_a_function_of_layers() -> None:
-    program = compiled(branching())
+    program = compiled_model(branching())
     assert program.called == (1, 2)
     assert [layer.key for layer in program.main_layers] == ["NEG", "IF", "ADD"]
     assert [layer.key for layer in program.body(2)] == ["ADD", "FLOOR"]
 
 
 def test_a_loop_tests_before_it_runs() -> None:
-    loop = compiled(looping()).main_layers[1].control
+    loop = compiled_model(looping()).main_layers[1].control
     assert loop is not None
     assert [branch.subgraph for branch in loop.branches] == [1, 2]
     assert len(loop.start) == 4  # inputs to the test's inputs, and to the outputs
 
 
 def test_variables_hold_to_the_end_of_all_runs() -> None:
-    program = compiled(counting())
+    program = compiled_model(counting())
     assert program.flat is not None
     (variable,) = set(program.flat.variables.values())
     tensor = program.model.main.tensors[variable]
@@ -50,7 +44,7 @@ def test_variables_hold_to_the_end_of_all_runs() -> None:
 
 
 def test_one_name_is_one_variable() -> None:
-    program = compiled(variables(["a", "b", "a"]))
+    program = compiled_model(variables(["a", "b", "a"]))
     assert program.flat is not None
     handles = program.flat.variables
     assert len(handles) == 3
@@ -59,7 +53,7 @@ def test_one_name_is_one_variable() -> None:
 
 @pytest.mark.parametrize("data", [branching(), looping(), counting()])
 def test_each_tensor_laid_over_another_is_caught(data: bytes) -> None:
-    program = compiled(data)
+    program = compiled_model(data)
     places = sorted(set(program.offsets.values()))
     caught = tried = 0
     for tensor, offset in program.offsets.items():
@@ -68,20 +62,20 @@ def test_each_tensor_laid_over_another_is_caught(data: bytes) -> None:
                 continue
             tried += 1
             try:
-                prove(replace(program, offsets={**program.offsets, tensor: other}), (PLAIN,))
+                prove(replace(program, offsets={**program.offsets, tensor: other}), (REFERENCE,))
             except PlanError:
                 caught += 1
     assert caught > tried // 3
 
 
 def test_a_loops_output_over_its_bodys_is_caught() -> None:
-    program = compiled(looping())
+    program = compiled_model(looping())
     loop = program.main_layers[1].control
     assert loop is not None
     target, source = loop.branches[1].after[1].target, loop.branches[1].after[1].source
     wrong = replace(program, offsets={**program.offsets, target: program.offsets[source]})
     with pytest.raises(PlanError, match="layer"):
-        prove(wrong, (PLAIN,))
+        prove(wrong, (REFERENCE,))
 
 
 def test_a_variable_handed_to_a_subgraph_is_refused() -> None:
@@ -98,4 +92,4 @@ def test_a_variable_handed_to_a_subgraph_is_refused() -> None:
     then.op("READ_VARIABLE", [given], [taken])
     then.inputs, then.outputs = [given], [taken]
     with pytest.raises(ModelError, match="variable"):
-        compiled(model.finish())
+        compiled_model(model.finish())

@@ -7,29 +7,13 @@ import struct
 
 import pytest
 
+from tests.helpers.compiled_models import REFERENCE, compiled_model
 from tests.helpers.small_models import unary
 from tests.host.networks import mixed_network
 from tests.host.operator_models import Case, Spec
-from tflm_zephyr.compiler import CompiledModel, compile_model
+from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import parse_model
-
-PLAIN, DSP = kernel_library("reference"), kernel_library("reference", dsp=True)
-
-
-class Any(dict[tuple[bool, str], str]):
-    """A registration for every operator."""
-
-    def get(self, key: tuple[bool, str], default: object = None) -> str:  # type: ignore[override]
-        return f"tflite::Register_{key[1]}()"
-
-    def __bool__(self) -> bool:
-        return True
-
-
-def compiled(data: bytes) -> CompiledModel:
-    return compile_model(parse_model(data), (PLAIN,), registrations=Any())
 
 
 def gather() -> bytes:
@@ -39,7 +23,7 @@ def gather() -> bytes:
 
 
 def test_a_kernel_sees_its_tensors_from_constants() -> None:
-    program = compiled(gather())
+    program = compiled_model(gather())
     (layer,) = program.framed
     assert layer.framed is not None
     source, places, result = layer.framed.tensors
@@ -54,10 +38,10 @@ def test_a_kernel_sees_its_tensors_from_constants() -> None:
 
 
 def test_memory_of_kernels_is_just_what_they_allocate() -> None:
-    program = compiled(gather())
+    program = compiled_model(gather())
     (layer,) = program.framed
     assert layer.framed is not None
-    library_says = PLAIN.persistent(program.model, program.model.main, program.model.main.operators[0])
+    library_says = REFERENCE.persistent(program.model, program.model.main, program.model.main.operators[0])
     assert program.state_bytes == 16 + sum(-(-size // 16) * 16 for size in library_says)
     assert program.prepare_bytes == 3 * 32  # TfLiteTensor with TF_LITE_STATIC_MEMORY
     assert program.arena_bytes == max(program.planned_bytes, program.prepare_bytes) + program.state_bytes
@@ -66,7 +50,7 @@ def test_memory_of_kernels_is_just_what_they_allocate() -> None:
 def test_an_attempt_at_direct_code_leaves_no_constants() -> None:
     weights = Spec((5, 8), "int8", tuple(range(40)), scale=0.02)
     case = Case("FULLY_CONNECTED", (Spec((2, 8), "int16", scale=0.1), weights), (Spec((2, 5), "int16", scale=0.2),), {})
-    program = compiled(case.build())
+    program = compiled_model(case.build())
     (layer,) = program.framed
     assert layer.framed is not None
     named = {name for one in layer.framed.tensors for name in (one.constant, one.scales, one.zero_points) if name}
@@ -75,10 +59,10 @@ def test_an_attempt_at_direct_code_leaves_no_constants() -> None:
 
 def test_an_operator_without_a_registration_is_named() -> None:
     with pytest.raises(ModelError, match=r"operator 0 \(ABS\).*no direct code"):
-        compile_model(parse_model(unary("ABS")), (PLAIN,), registrations={(False, "NEG"): "tflite::Register_NEG()"})
+        compile_model(parse_model(unary("ABS")), (REFERENCE,), registrations={(False, "NEG"): "tflite::Register_NEG()"})
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mixed_networks_are_proven(seed: int) -> None:
-    program = compiled(mixed_network(seed))
+    program = compiled_model(mixed_network(seed))
     assert 0 < len(program.framed) < len(program.layers)
