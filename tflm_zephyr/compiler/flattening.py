@@ -48,8 +48,9 @@ def needs_flattening(model: Model) -> bool:
 
 
 def flatten(model: Model) -> Flat:
-    """ModelError for a variable that is not named in the subgraph that uses it."""
-    first, tensors, keys = [], [], []
+    """The model as one subgraph. ModelError for a variable that is not named in the subgraph that uses it."""
+    first, keys = [], []
+    tensors: list[Tensor] = []
     for subgraph in model.subgraphs:
         first.append(len(tensors))
         for tensor in subgraph.tensors:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled apps in QEMU: every shared model and sample in one app, by direct code and TFLM's own kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.control_models import branching, counting, looping
+from tests.helpers.zephyr_apps import check_results
+from tests.zephyr.conftest import ROOT, Tool
+from tflm_zephyr.build.workspace import Workspace
+
+pytestmark = pytest.mark.zephyr
+
+SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
+
+
+@pytest.mark.parametrize(
+    ("board", "kernels"), [("mps2/an385", "cmsis_nn"), ("mps2/an385", "reference"), ("mps2/an386", "cmsis_nn")]
+)
+def test_all_models_give_the_references_outputs(
+    board: str, kernels: str, tool: Tool, workspace: Workspace, shared_models: list[Path], tmp_path: Path
+) -> None:
+    made = {"branching": branching(), "looping": looping(), "counting": counting()}
+    for name, data in made.items():
+        (tmp_path / f"{name}.tflite").write_bytes(data)
+    models = [*shared_models, *SAMPLES, *(tmp_path / f"{name}.tflite" for name in made)]
+    app = tmp_path / "app"
+    tool("generate", *models, "-o", app, "--board", board, "--kernels", kernels, "--backend", "compiled")
+    tool("build", app, "--board", board)
+    results = tool("run", app, "--board", board, as_json=True)["results"]
+    assert len(results) == len(models)
+    check_results(results, app, board, workspace.tflm_revision)
+    for result in results:
+        for run in result["runs"]:
+            types = {output["index"]: output["type"] for output in run["outputs"]}
+            assert all(check["exact"] or types[check["index"]] == "float32" for check in run["checks"]), result["model"]
