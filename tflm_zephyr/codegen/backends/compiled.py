@@ -191,7 +191,10 @@ def frames_kernels(app: AppSpec) -> bool:
 
 
 def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
-    return compile_model(item.running, setup.own.libraries, registrations=registrations(item, setup))
+    """The model as calls; the user's operators go before TFLM's own of the same name."""
+    declared = frozenset(custom.name for custom in item.config.custom_operators)
+    libraries = tuple(library.without(declared) for library in setup.own.libraries)
+    return compile_model(item.running, libraries, registrations=registrations(item, setup))
 
 
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:

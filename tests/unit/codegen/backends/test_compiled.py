@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig, load_app_file
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig, load_app_file
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render
@@ -150,3 +151,20 @@ def test_kept_kernels_are_for_the_types_of_the_model(tmp_path: Path, shared: Pat
     text = render(spec)["src/models/kws_layers.cpp"].decode()
     assert "tflite::Register_SVDF_INT8()" in text
     assert len(re.findall(r"std::memset\(arena \+ \d+, -?\d+, \d+\)", text)) == 7  # states begin at their zero points
+
+
+def test_custom_operators_run_in_a_frame(tmp_path: Path) -> None:
+    folder = tmp_path / "ops"
+    folder.mkdir()
+    (folder / "my_op.h").write_text("", encoding="utf-8")
+    (folder / "my_op.cc").write_text("", encoding="utf-8")
+    given = config(tmp_path)
+    (tmp_path / "dense.tflite").write_bytes(with_custom())
+    custom = CustomOperatorConfig("MyOp", "mine::Register_MY_OP", "my_op.h", (folder / "my_op.cc",))
+    model = replace(given.models[0], custom_operators=(custom,))
+    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    text = render(spec)["src/models/dense_layers.cpp"].decode()
+    assert '#include "my_op.h"' in text
+    assert "tflm_app::Registration(mine::Register_MY_OP())" in text
+    assert runtime_of(spec.models[0]).program.state_bytes == 16 + 1024  # nobody knows what it allocates
+    assert spec.models[0].arena.unknown == ("MyOp",)
