@@ -91,7 +91,8 @@ def _tensor(operator: Operator, tensor: Tensor, constants: Constants) -> FramedT
         packed = len(tensor.data) != tensor.size_bytes
         c_type, elements = ("uint8_t", len(tensor.data)) if packed else (tensor.type.c_type, tensor.elements)
         name = f"tensor{tensor.index}_{operator.index}"
-        constant = constants.array(name, c_type, elements, tensor.data, where + tensor.label)
+        own = operator.custom_code is not None
+        constant = constants.array(name, c_type, elements, tensor.data, where + tensor.label, as_in_models=own)
     if tensor.quantization is not None:
         found = tensor.quantization
         count = len(found.scales)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.compiler.fixed_point import activation_range
 from tflm_zephyr.compiler.program import SCRATCH, Access, Call, ConstantArray, Layer, PixelRuns, Pointer, Value
@@ -29,10 +29,14 @@ class Constants:
     arrays: dict[tuple[str, bytes], ConstantArray] = field(default_factory=dict)
     shared: dict[str, Value] = field(default_factory=dict)
 
-    def array(self, name: str, c_type: str, elements: int, data: bytes, comment: str) -> str:
+    def array(
+        self, name: str, c_type: str, elements: int, data: bytes, comment: str, *, as_in_models: bool = False
+    ) -> str:
         """The name of the array with this content."""
         key = (c_type, data)
-        return self.arrays.setdefault(key, ConstantArray(name, c_type, elements, data, comment)).name
+        found = self.arrays.get(key, ConstantArray(name, c_type, elements, data, comment))
+        self.arrays[key] = replace(found, as_in_models=found.as_in_models or as_in_models)
+        return found.name
 
     def value(self, value: Value) -> str:
         """The name of a shared struct, which its content gives."""

@@ -20,13 +20,22 @@ SCRATCH = -1
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """An array in flash: `data` is little-endian, `elements` of `c_type`. `comment` names tensor and layer."""
+    """An array in flash: `data` is little-endian, `elements` of `c_type`. `comment` names tensor and layer.
+
+    `as_in_models`: aligned to 16 bytes, as TFLM's models have their tensors; a user's kernel may rely on that.
+    """
 
     name: str
     c_type: str
     elements: int
     data: bytes = field(repr=False)
     comment: str = ""
+    as_in_models: bool = False
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to align it to."""
+        return 16 if self.as_in_models else 8 if len(self.data) >= 8 else 4
 
 
 @dataclass(frozen=True)

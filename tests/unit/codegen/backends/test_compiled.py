@@ -168,3 +168,16 @@ def test_custom_operators_run_in_a_frame(tmp_path: Path) -> None:
     assert "tflm_app::Registration(mine::Register_MY_OP())" in text
     assert runtime_of(spec.models[0]).program.state_bytes == 16 + 1024  # nobody knows what it allocates
     assert spec.models[0].arena.unknown == ("MyOp",)
+
+
+def test_constants_of_custom_operators_are_aligned_as_in_models(tmp_path: Path, shared: Path) -> None:
+    given = config(tmp_path)
+    model = ModelConfig(shared / "models" / "audio_preprocessor_int8.tflite", name="audio")
+    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    text = render(spec)["src/models/audio_weights.S"].decode()
+    program = runtime_of(spec.models[0]).program
+    window = next(layer.framed for layer in program.framed if layer.key == "SignalWindow")
+    assert window is not None
+    (weights,) = [tensor.constant for tensor in window.tensors if tensor.constant]
+    assert f".balign 16\n\t.global audio_{weights}\n" in text
+    assert ".balign 4\n" in text
