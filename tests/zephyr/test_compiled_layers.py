@@ -75,8 +75,12 @@ def takes(case: Case) -> bool:
 
 
 def kept(kind: str) -> bytes:
-    """The operators that keep TFLM's own kernels side by side, as far as TFLM has them for the type."""
-    return together(case for case in (one.typed(kind) for one in KEPT) if takes(case))
+    """The operators that keep TFLM's own kernels side by side, as far as TFLM has them for the type.
+
+    RSQRT in integers refuses what is below zero.
+    """
+    cases = (case.typed(kind) for case in KEPT if case.key != "RSQRT" or kind == "float32")
+    return together(filter(takes, cases))
 
 
 MODELS = {
@@ -135,7 +139,7 @@ def same(tensor: Tensor, got: bytes, want: bytes) -> bool:
     if tensor.type.value != "float32":
         return got == want
     pair = (numpy.frombuffer(data, "float32") for data in (got, want))
-    return bool(numpy.allclose(*pair, rtol=1e-5, atol=1e-5))
+    return bool(numpy.allclose(*pair, rtol=1e-5, atol=1e-5, equal_nan=True))
 
 
 def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts) -> None:
