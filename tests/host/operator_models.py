@@ -22,7 +22,7 @@ class Spec:
 
     shape: tuple[int, ...] = (1, 4)
     type: str = REAL
-    values: Sequence[int] | None = None
+    values: Sequence[float] | None = None
     variable: bool = False
     scale: float | Sequence[float] | None = None
     zero_point: int = 0
@@ -71,7 +71,8 @@ class Case:
             if spec.values is not None:
                 count = int(numpy.prod(spec.shape)) if spec.shape else 1
                 if spec.type == "int4":
-                    data = bytes((count + 1) // 2)
+                    halves = [value & 15 for value in numpy.resize(spec.values, count + count % 2)]
+                    data = bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
                 else:
                     data = numpy.resize(spec.values, count).astype(spec.type).tobytes()
             return main.tensor(

@@ -18,6 +18,7 @@ from tests.helpers.compiled_host import Checkouts, HostNetwork, build, generated
 from tests.helpers.control_models import branching, counting, looping
 from tests.host.networks import mixed_network, network
 from tests.host.operator_models import CASES, Case, Spec, together
+from tests.host.random_operators import random_operators
 from tests.zephyr.conftest import known_tflm
 from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
 from tflm_zephyr.build.workspace import Workspace
@@ -84,7 +85,8 @@ def kept(kind: str) -> bytes:
 
 
 MODELS = {
-    "operators": together([*(case.typed("int8") for case in (*PLAIN, *SINGLE) if case.key != "SUB"), *FLOATS]),
+    "operators": together([*(case.typed("int8") for case in (*PLAIN, *SINGLE)), *FLOATS]),
+    **{f"random operators {seed}": together(random_operators(seed)) for seed in range(2)},
     "mobilenet": mobilenet(24),
     "dense": dense_chain((40, 17, 33, 8)),
     "flat": flat_convolutions(),

@@ -12,7 +12,20 @@ from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import ALIGNMENT, Registrations, framed_layer
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, plan_scopes
-from tflm_zephyr.compiler.operators import activation, arithmetic, convolution, dense, layout, pooling
+from tflm_zephyr.compiler.operators import (
+    activation,
+    arithmetic,
+    convolution,
+    dense,
+    joining,
+    layout,
+    matmul,
+    pooling,
+    rectifiers,
+    reductions,
+    resize,
+    slicing,
+)
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
 from tflm_zephyr.errors import ModelError
@@ -25,7 +38,21 @@ _POINTER_BYTES = 4
 
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = dict(
     chain.from_iterable(
-        family.EMITTERS.items() for family in (activation, arithmetic, convolution, dense, layout, pooling)
+        family.EMITTERS.items()
+        for family in (
+            activation,
+            arithmetic,
+            convolution,
+            dense,
+            joining,
+            layout,
+            matmul,
+            pooling,
+            rectifiers,
+            reductions,
+            resize,
+            slicing,
+        )
     )
 )
 

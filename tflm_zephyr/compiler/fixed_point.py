@@ -66,9 +66,9 @@ def activation_range(activation: int, kind: TensorType, scale: float, zero_point
     low, high = LIMITS[kind]
     least, most = _FLOAT_RANGES.get(activation, (None, None))
     if least is not None:
-        low = max(low, _quantised(least, scale, zero_point))
+        low = max(low, quantised(least, scale, zero_point))
     if most is not None:
-        high = min(high, _quantised(most, scale, zero_point))
+        high = min(high, quantised(most, scale, zero_point))
     return low, high
 
 
@@ -78,7 +78,7 @@ def float_range(activation: int) -> tuple[float, float]:
     return -FLOAT_LIMIT if least is None else least, FLOAT_LIMIT if most is None else most
 
 
-def _quantised(real: float, scale: float, zero_point: int) -> int:
+def quantised(real: float, scale: float, zero_point: int) -> int:
     """The quantised value of `real`, divided in float32."""
     return zero_point + rounded(float32(float32(real) / float32(scale)))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ CMSIS_NN = "cmsis_nn"
 CMSIS_HEADER = "arm_nnfunctions.h"
 CMSIS_SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 _INT32 = range(-(2**31), 2**31)
+_MOST_LOOPS = 4
 
 
 class NotDirectError(Exception):
@@ -43,6 +45,21 @@ class Constants:
         return self.shared.setdefault(value.name, value).name
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Where rows lie in a tensor, an input by place or an output by number: the first one's byte, and bytes a row."""
+
+    tensor: int
+    at: int
+    row: int
+
+    def accesses(self, tensor: int, rows: int, size: int) -> tuple[Access, ...]:
+        """`size` bytes of each row."""
+        if rows == 1 or self.row == size:
+            return (Access(tensor, self.at, self.at + rows * size),)
+        return tuple(Access(tensor, self.at + k * self.row, self.at + k * self.row + size) for k in range(rows))
+
+
 class LayerBuilder:
     """The layer of `node`, the operator `index` of the running order, for kernels of all `libraries`.
 
@@ -50,7 +67,7 @@ class LayerBuilder:
     """
 
     def __init__(self, node: Node, index: int, libraries: Sequence[KernelLibrary], constants: Constants) -> None:
-        self.node, self.index, self.libraries, self._constants = node, index, libraries, constants
+        self.node, self.index, self.libraries, self._constants = unpacked(node), index, libraries, constants
         self._pointers: dict[str, Pointer] = {}
         self._values: list[Value] = []
         self._calls: list[Call] = []
@@ -92,6 +109,21 @@ class LayerBuilder:
     def optional_source(self, place: int, name: str, *, absent: str = "nullptr") -> str:
         """The same for an input that may be absent."""
         return absent if self.node.optional_input(place) is None else self.source(place, name)
+
+    def integers(self, place: int) -> tuple[int, ...]:
+        """The values of input `place`, a constant of int32 or int64. NotDirectError where it is none."""
+        tensor = self.node.input(place)
+        kind = {TensorType.INT32: "i", TensorType.INT64: "q"}.get(tensor.type)
+        if tensor.data is None or kind is None or len(tensor.data) != tensor.size_bytes:
+            raise self.refuse(f"has {tensor.label} that is computed, or no integers")
+        return struct.unpack(f"<{tensor.elements}{kind}", tensor.data)
+
+    def axis(self, value: int, rank: int) -> int:
+        """An axis from 0 to rank - 1; negative ones count from the end."""
+        found = value + (rank if value < 0 else 0)
+        if not 0 <= found < rank:
+            raise self.refuse(f"has an axis {value} of {rank} dimensions")
+        return found
 
     def result(self, name: str = "output", number: int = 0) -> str:
         """The local pointer to an output."""
@@ -149,11 +181,15 @@ class LayerBuilder:
 
     def kernel_scratch(self) -> str:
         """The scratch buffer that TFLM's kernel asks for, the largest of all cores."""
+        return self.scratch(self.kernel_scratch_bytes())
+
+    def kernel_scratch_bytes(self) -> int:
+        """Bytes of that buffer. NotDirectError where it asks for several."""
         node = self.node
         asked = [library.scratch(node.model, node.subgraph, node.operator) for library in self.libraries]
         if any(len(sizes) > 1 for sizes in asked):
             raise self.refuse("needs several scratch buffers")
-        return self.scratch(max(sum(sizes) for sizes in asked))
+        return max(sum(sizes) for sizes in asked)
 
     # Structs
 
@@ -171,6 +207,11 @@ class LayerBuilder:
     def scalar(self, name: str, c_type: str, value: str) -> str:
         """A constant number of this layer; its name."""
         self._values.append(Value(name, c_type, (("", value),)))
+        return name
+
+    def numbers(self, name: str, values: Sequence[int]) -> str:
+        """A constant array of int32_t of this layer; its name."""
+        self._values.append(Value(f"{name}[{len(values)}]", "int32_t", tuple(("", str(value)) for value in values)))
         return name
 
     def dims(self, *sizes: int) -> str:
@@ -207,20 +248,68 @@ class LayerBuilder:
             self._headers.add(header)
         self._calls.append(Call(function, arguments, self._reads(), self._writes(), copies=True))
 
-    def rows(self, place: int, size: int, at: int, rows: int, row: int) -> None:
-        """Input `place`, `rows` rows of `size` bytes, copied to byte `at` of the output's rows of `row` bytes each."""
-        source, output = self.node.input(place), self.node.output()
-        given, result = self.source(place, f"input{place}"), self.result()
-        target = f"{result} + {at // output.type.size_bytes}" if at else result
+    def elementwise(self, function: str, *arguments: str, header: str) -> None:
+        """A call of the C++ library that goes through the elements as TFLM's kernel does, whose in-place rule holds."""
+        self._headers.add(header)
+        self._call(function, arguments, "", None)
+
+    def helper(self, function: str, *arguments: str, headers: Sequence[str] = ()) -> None:
+        """A call of a function of the generated code (parts/helpers.jinja) that does not work in place."""
+        self._headers.update(headers)
+        self._calls.append(Call(function, arguments, self._reads(), self._writes(), copies=True))
+
+    def copy_rows(self, source: Rows, result: Rows, rows: int, size: int) -> None:
+        """`rows` times `size` bytes of an input (by place), copied to an output (by number)."""
+        given, taken = self.node.input(source.tensor), self.node.output(result.tensor)
+        one = _behind(self.source(source.tensor, f"input{source.tensor}"), source.at // given.type.size_bytes)
+        name = "output" if len(self.node.operator.outputs) == 1 else f"output{result.tensor}"
+        other = _behind(self.result(name, result.tensor), result.at // taken.type.size_bytes)
         self._headers.add("<cstring>")
-        reads = () if source.is_constant else (Access(source.index, 0, rows * size),)
-        if rows == 1:
-            writes: tuple[Access, ...] = (Access(output.index, at, at + size),)
-            self._calls.append(Call("std::memcpy", (target, given, str(size)), reads, writes, copies=True))
+        reads = () if given.is_constant else source.accesses(given.index, rows, size)
+        writes = result.accesses(taken.index, rows, size)
+        if rows == 1 or source.row == result.row == size:
+            self._calls.append(Call("std::memcpy", (other, one, str(rows * size)), reads, writes, copies=True))
             return
-        writes = tuple(Access(output.index, k * row + at, k * row + at + size) for k in range(rows))
-        numbers = map(str, (size, row, size, rows))
-        self._calls.append(Call("CopyRows", (given, target, *numbers), reads, writes, copies=True))
+        numbers = map(str, (source.row, result.row, size, rows))
+        self._calls.append(Call("CopyRows", (one, other, *numbers), reads, writes, copies=True))
+
+    def copy_elements(self, first: int, sizes: Sequence[int], steps: Sequence[int], *, in_place: bool) -> None:
+        """Elements of input 0 in the output's order: nested loops of `sizes`, in `steps` of elements, from `first` on.
+
+        `in_place`: TFLM's kernel reads and writes in the same order, so that its in-place rule holds.
+        """
+        given, taken = self.source(0, "input"), self.result()
+        loops = merged_loops(sizes, steps)
+        if len(loops) == 1 and loops[0][1] == 1:
+            self._copy_run(first, in_place=in_place)
+            return
+        if len(loops) > _MOST_LOOPS:
+            raise self.refuse(f"goes through its input in {len(loops)} nested loops")
+        loops = [(1, 0)] * (_MOST_LOOPS - len(loops)) + loops
+        counts = self.numbers("kSizes", [size for size, _ in loops])
+        strides = self.numbers("kSteps", [step for _, step in loops])
+        arguments = (_behind(given, first), taken, counts, strides)
+        self._calls.append(Call("CopyElements", arguments, self._reads(), self._writes(), copies=not in_place))
+
+    def gather(self, place: int, name: str, target: str, sizes: Sequence[int], steps: Sequence[int]) -> None:
+        """Elements of input `place` into the layer's scratch buffer at `target`, in nested loops as above."""
+        tensor = self.node.input(place)
+        loops = [*zip((1,) * (_MOST_LOOPS - len(sizes)), itertools.repeat(0)), *zip(sizes, steps, strict=True)]
+        counts = self.numbers(f"kSizes{place}", [size for size, _ in loops])
+        strides = self.numbers(f"kSteps{place}", [step for _, step in loops])
+        arguments = (self.source(place, name), target, counts, strides)
+        reads = (Access(tensor.index, 0, tensor.size_bytes),)
+        self._calls.append(Call("CopyElements", arguments, reads, (), copies=True))
+
+    def _copy_run(self, first: int, *, in_place: bool) -> None:
+        """The output is a run of input 0 that begins at element `first`."""
+        source, size = self.node.input(0), self.node.output().size_bytes
+        at = first * source.type.size_bytes
+        reads = () if source.is_constant else (Access(source.index, at, at + size),)
+        self._headers.add("<cstring>")
+        arguments = ("output", _behind(self.source(0, "input"), first), str(size))
+        function = "std::memmove" if in_place else "std::memcpy"
+        self._calls.append(Call(function, arguments, reads, self._writes(), copies=not in_place))
 
     def _call(self, function: str, arguments: tuple[str, ...], success: str, runs: PixelRuns | None) -> None:
         self._calls.append(Call(function, arguments, self._reads(), self._writes(), success, runs))
@@ -255,6 +344,45 @@ class LayerBuilder:
             scratch_bytes=self._scratch,
             macs=macs(node),
         )
+
+
+def unpacked(node: Node) -> Node:
+    """`node` with constant int4 inputs as int8, so that its kernels need no RAM to unpack them.
+
+    The low half of a byte comes first (UnpackDenseInt4IntoInt8 in portable_tensor_utils.h).
+    """
+    tensors = list(node.subgraph.tensors)
+    packed = [i for i in node.operator.inputs if i >= 0 and tensors[i].type is TensorType.INT4]
+    for i in packed:
+        tensor = tensors[i]
+        data = tensor.data or b""
+        if len(data) == (tensor.elements + 1) // 2:
+            halves = (half for byte in data for half in (byte & 15, byte >> 4))
+            values = bytes((half ^ 8) - 8 & 255 for half in itertools.islice(halves, tensor.elements))
+            tensors[i] = replace(tensor, type=TensorType.INT8, data=values)
+    if not packed:
+        return node
+    subgraph = replace(node.subgraph, tensors=tuple(tensors))
+    subgraphs = tuple(subgraph if one is node.subgraph else one for one in node.model.subgraphs)
+    return replace(node, model=replace(node.model, subgraphs=subgraphs), subgraph=subgraph)
+
+
+def merged_loops(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Nested loops, outermost first, as few as possible: neighbours are one where the outer steps over the inner."""
+    found: list[tuple[int, int]] = []
+    for size, step in zip(sizes, steps, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == size * step:
+            found[-1] = found[-1][0] * size, step
+        else:
+            found.append((size, step))
+    return found or [(1, 1)]
+
+
+def _behind(pointer: str, elements: int) -> str:
+    """The expression of a place `elements` elements behind `pointer`."""
+    return f"{pointer} + {elements}" if elements else pointer
 
 
 def title_of(node: Node) -> str:

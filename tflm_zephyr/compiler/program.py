@@ -362,6 +362,11 @@ class CompiledModel:
         return tuple(sorted({name for layer in self.layers for name in layer.functions}))
 
     @property
+    def called(self) -> frozenset[str]:
+        """All functions that the layers call."""
+        return frozenset(call.function for layer in self.layers for call in layer.calls)
+
+    @property
     def constant_offsets(self) -> tuple[tuple[ConstantArray, int], ...]:
         """Each constant array, and the first of its bytes in `constant_bytes`."""
         found, first = [], 0

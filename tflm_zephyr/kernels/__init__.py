@@ -11,6 +11,7 @@ from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensor
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.operators.resize import takes_half_pixels
 from tflm_zephyr.kernels.quantisation import scale_of, zero_point_of
 from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels
 from tflm_zephyr.kernels.type_rules import check_types
@@ -54,6 +55,7 @@ __all__ = [
     "other_kernels",
     "reads_positions",
     "scale_of",
+    "takes_half_pixels",
     "typed_registration",
     "untried",
     "uses_of",

@@ -8,15 +8,19 @@ cmsis_nn/softmax.cc (tensorflow/lite/micro/kernels).
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import multiplier, rounded, softmax_scaling
+from tflm_zephyr.compiler.fixed_point import float32, multiplier, rounded, softmax_scaling
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.lookup_tables import exp_table, reciprocal_table
+from tflm_zephyr.compiler.operators.convolution import check_symmetric
 from tflm_zephyr.compiler.operators.texts import double_text
 from tflm_zephyr.kernels import scale_of, zero_point_of
 
 _BOTH_FLOAT = "i0 float32 o0 float32"
 _BOTH_INT8 = "i0 int8 o0 int8"
+_BOTH_INT16 = "i0 int16 o0 int16"
 
 
 def _beta(b: LayerBuilder) -> float:
@@ -25,11 +29,14 @@ def _beta(b: LayerBuilder) -> float:
 
 
 def softmax(b: LayerBuilder) -> None:
-    """SOFTMAX in int8 and float."""
+    """SOFTMAX in int8, int16 and float."""
     node = b.node
     source, output = node.input(0), node.output()
     if not source.shape or source.shape != output.shape:
         raise b.refuse("has shapes that do not fit each other")
+    if b.fits(_BOTH_INT16):
+        _softmax_int16(b)
+        return
     if b.fits(_BOTH_FLOAT):
         parameters = b.assigned("kParams", "tflite::SoftmaxParams", beta=double_text(_beta(b)))
     elif b.fits(_BOTH_INT8):
@@ -59,6 +66,65 @@ def softmax(b: LayerBuilder) -> None:
     )
 
 
+def _softmax_int16(b: LayerBuilder) -> None:
+    """With tables of exp(x) and 1 / (1 + x), which TFLM makes in Prepare."""
+    node = b.node
+    source, output = node.input(0), node.output()
+    scaling = multiplier(scale_of(source) * float32(_beta(b)) / (10.0 / 65535.0))
+    tables = [
+        b.raw(name, "int16_t", len(table), struct.pack(f"<{len(table)}h", *table))
+        for name, table in (("exp", exp_table()), ("reciprocal", reciprocal_table()))
+    ]
+    if b.cmsis_nn:
+        depth = source.shape[-1]
+        given = b.source(0, "input")
+        lut = b.value("kTables", "cmsis_nn_softmax_lut_s16", exp_lut=tables[0], one_by_one_lut=tables[1])
+        numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift)
+        b.cmsis("arm_softmax_s16", given, *map(str, numbers), f"&{lut}", b.result())
+        return
+    parameters = b.assigned(
+        "kParams",
+        "tflite::SoftmaxParams",
+        input_multiplier=scaling.value,
+        input_left_shift=scaling.shift,
+        exp_lut=f"const_cast<int16_t *>({tables[0]})",
+        one_over_one_plus_x_lut=f"const_cast<int16_t *>({tables[1]})",
+    )
+    arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
+    b.reference("reference/softmax.h", "tflite::reference_ops::SoftmaxInt16", *arguments)
+
+
+def sigmoid_scaling_int16(scale: float, plain_shifts: tuple[int, ...]) -> tuple[int, int]:
+    """Multiplier and left shift of LOGISTIC and TANH in int16: LogisticPrepare and TanhPrepare.
+
+    Scales of 2^-12 (shift 0) and, for TANH, 2^-11 (shift 1) have no multiplier. TFLM compares logarithms, to 1e-3.
+    """
+    exponent = float32(float32(math.log(scale)) * float32(1.0 / float32(math.log(2.0))))
+    shift = 12 + rounded(exponent)
+    if abs(exponent - rounded(exponent)) < 1e-3 and shift in plain_shifts:
+        return 0, shift
+    real, shift = scale * 4096.0 * 3.0, 0
+    while real <= 32767.0 / 2.0 and shift <= 30:
+        shift += 1
+        real *= 2.0
+    return int(real), shift
+
+
+def _sigmoid_int16(b: LayerBuilder, name: str) -> None:
+    node = b.node
+    source, output = node.input(0), node.output()
+    check_symmetric(b)
+    value, shift = sigmoid_scaling_int16(scale_of(source), (0,) if name == "Logistic" else (0, 1))
+    if value > 32767:
+        raise b.refuse("has an input scale that TFLM does not take")
+    header, function = f"reference/integer_ops/{name.lower()}.h", f"tflite::reference_integer_ops::{name}"
+    if name == "Logistic":
+        sizes: tuple[str, ...] = (str(source.elements), b.source(0, "input"), b.result())
+    else:
+        sizes = (b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
+    b.reference(header, function, str(value), str(shift), *sizes)
+
+
 def _sigmoid_scaling(scale: float) -> tuple[int, int, int]:
     """Input range radius, multiplier and left shift with 4 integer bits: LogisticPrepare and TanhPrepare."""
     bits = 4
@@ -76,6 +142,9 @@ def _sigmoid(b: LayerBuilder, name: str) -> None:
         arguments = (b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
         b.reference(f"reference/{name.lower()}.h", f"tflite::reference_ops::{name}", *arguments)
         return
+    if b.fits(_BOTH_INT16):
+        _sigmoid_int16(b, name)
+        return
     if not b.fits(_BOTH_INT8):
         raise b.refuse(f"has no direct code for {node.types}")
     try:
@@ -92,12 +161,12 @@ def _sigmoid(b: LayerBuilder, name: str) -> None:
 
 
 def logistic(b: LayerBuilder) -> None:
-    """LOGISTIC in int8 and float."""
+    """LOGISTIC in int8, int16 and float."""
     _sigmoid(b, "Logistic")
 
 
 def tanh(b: LayerBuilder) -> None:
-    """TANH in int8 and float."""
+    """TANH in int8, int16 and float."""
     _sigmoid(b, "Tanh")
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB and MUL.
+"""ADD, SUB, MUL, MAXIMUM and MINIMUM.
 
-Sources: add_common.cc, sub_common.cc, mul_common.cc and cmsis_nn/add.cc, mul.cc (tensorflow/lite/micro/kernels).
+Sources: add_common.cc, sub_common.cc, mul_common.cc, maximum_minimum.cc and cmsis_nn/add.cc, mul.cc, maximum_minimum.cc
+(tensorflow/lite/micro/kernels).
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
 _ARM = {TensorType.INT8: "s8", TensorType.INT16: "s16"}
+_COMPARED = (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64)
 
 
 @dataclass(frozen=True)
@@ -134,14 +136,54 @@ def add(b: LayerBuilder) -> None:
     )
 
 
+def sub_scaling(node: Node) -> SumScaling:
+    """CalculateOpDataSub(): in float32, where ADD's is in double."""
+    one, other, result = (scale_of(tensor) for tensor in (node.input(0), node.input(1), node.output()))
+    shift = 15 if node.output().type is TensorType.INT16 else 20
+    twice = float32(2 * max(one, other))
+    return SumScaling(
+        shift,
+        (multiplier(float32(one / twice)), multiplier(float32(other / twice))),
+        multiplier(float32(twice / float32((1 << shift) * result))),
+    )
+
+
 def sub(b: LayerBuilder) -> None:
-    """SUB in float. In integers the parameters worked out so far gave other bytes than TFLM on the host."""
+    """SUB in int8, int16 and float."""
     broadcast, kind = _check(b)
-    if kind is not TensorType.FLOAT32:
-        raise b.refuse("in integers is not yet equal to TFLM's in every byte")
-    parameters = _float_parameters(b)
-    function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
+    if kind is TensorType.FLOAT32:
+        function, parameters = ("BroadcastSubSlow" if broadcast else "SubWithActivation"), _float_parameters(b)
+    else:
+        function = "BroadcastQuantSubSlow" if broadcast else "Sub"
+        parameters = _sum_parameters(b, sub_scaling(b.node))
     b.reference("reference/sub.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+
+
+def _extreme(b: LayerBuilder, arm_function: str, sign: str) -> None:
+    node = b.node
+    one, other, result = node.input(0), node.input(1), node.output()
+    rank = max(len(tensor.shape) for tensor in (one, other, result))
+    if not one.type is other.type is result.type or one.type not in _COMPARED or rank > 5:
+        raise b.refuse(f"has no direct code for {node.types}")
+    if b.cmsis_nn and one.type is TensorType.INT8 and rank <= 4:
+        first, second = b.source(0, "input1"), b.source(1, "input2")
+        dims = [b.dims(*(1,) * (4 - len(tensor.shape)), *tensor.shape) for tensor in (one, other, result)]
+        b.cmsis(arm_function, "&kNoContext", first, dims[0], second, dims[1], b.result(), dims[2])
+        return
+    kind = one.type.c_type
+    step = f"[]({kind} one, {kind} other) {{ return one {sign} other ? one : other; }}"
+    function = "tflite::reference_ops::MaximumMinimumBroadcastSlow"
+    b.reference("reference/maximum_minimum.h", function, *_shapes_and_data(b), step)
+
+
+def maximum(b: LayerBuilder) -> None:
+    """MAXIMUM in int8, int16, int32, int64 and float."""
+    _extreme(b, "arm_maximum_s8", ">")
+
+
+def minimum(b: LayerBuilder) -> None:
+    """MINIMUM in int8, int16, int32, int64 and float."""
+    _extreme(b, "arm_minimum_s8", "<")
 
 
 def mul(b: LayerBuilder) -> None:
@@ -179,4 +221,10 @@ def mul(b: LayerBuilder) -> None:
     )
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"ADD": add, "MUL": mul, "SUB": sub}
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "ADD": add,
+    "MAXIMUM": maximum,
+    "MINIMUM": minimum,
+    "MUL": mul,
+    "SUB": sub,
+}

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONV_2D and DEPTHWISE_CONV_2D.
+"""CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV.
 
-Sources: conv_common.cc, depthwise_conv_common.cc and cmsis_nn/conv.cc, depthwise_conv.cc (tensorflow/lite/micro/
-kernels); the choices of arm_convolve_wrapper_s8 and arm_depthwise_conv_wrapper_s8 in CMSIS-NN e9328d61.
+Sources: conv_common.cc, depthwise_conv_common.cc, transpose_conv.cc and cmsis_nn/conv.cc, depthwise_conv.cc
+(tensorflow/lite/micro/kernels); the choices of arm_convolve_wrapper_s8 and arm_depthwise_conv_wrapper_s8 in CMSIS-NN
+e9328d61.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
 from tflm_zephyr.compiler.program import PixelRuns
@@ -17,7 +19,9 @@ from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
 _INT8 = "i0 int8 i1 int8 o0 int8"
+_INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
+_TRANSPOSED = (("float32", "float32", "float32"), ("int8", "int8", "int8"), ("int16", "int8", "int16"))
 _INTEGER_OPS = "tflite::reference_integer_ops"
 
 
@@ -25,9 +29,12 @@ def channel_multipliers(node: Node, channels: int) -> tuple[Multiplier, ...]:
     """A multiplier for each output channel: PopulateConvolutionQuantizationParams(), in double."""
     source, weights, output = node.input(0), node.input(1), node.output()
     assert weights.quantization is not None
-    scales = weights.quantization.scales
+    return _multipliers(scale_of(source), weights.quantization.scales, scale_of(output), channels)
+
+
+def _multipliers(source: float, scales: tuple[float, ...], output: float, channels: int) -> tuple[Multiplier, ...]:
     each = scales if len(scales) > 1 else scales * channels
-    return tuple(multiplier(scale_of(source) * scale / scale_of(output)) for scale in each)
+    return tuple(multiplier(source * scale / output) for scale in each)
 
 
 def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -54,9 +61,15 @@ def _check(b: LayerBuilder, channel_dimension: int) -> int:
 
 
 def conv_2d(b: LayerBuilder) -> None:
-    """CONV_2D in int8 and float."""
+    """CONV_2D in int8, int16 and float."""
     channels = _check(b, 0)
-    if b.fits(_INT8):
+    if b.fits(_INT16):
+        check_symmetric(b)
+        if b.cmsis_nn:
+            _arm_convolve_s16(b, channels)
+        else:
+            _reference(b, channels, f"{_INTEGER_OPS}::ConvPerChannel", "conv.h")
+    elif b.fits(_INT8):
         if b.cmsis_nn:
             _arm_convolve(b, channels)
         else:
@@ -70,19 +83,39 @@ def conv_2d(b: LayerBuilder) -> None:
 
 
 def depthwise_conv_2d(b: LayerBuilder) -> None:
-    """DEPTHWISE_CONV_2D in int8 and float."""
+    """DEPTHWISE_CONV_2D in int8, int16 and float."""
     channels = _check(b, 3)
     if channels != b.node.input(0).shape[3] * b.node.option("depth_multiplier"):
         raise b.refuse("has another depth multiplier than its weights")
-    if b.fits(_INT8):
+    if b.fits(_INT16):
+        check_symmetric(b)
+        check_bias(b, TensorType.INT64)
         if b.cmsis_nn:
-            _arm_depthwise(b, channels)
+            _arm_depthwise(b, channels, "arm_depthwise_conv_s16")
+        else:
+            _reference(b, channels, f"{_INTEGER_OPS}::DepthwiseConvPerChannel", "depthwise_conv.h")
+    elif b.fits(_INT8):
+        if b.cmsis_nn:
+            _arm_depthwise(b, channels, _arm_depthwise_function(b))
         else:
             _reference(b, channels, f"{_INTEGER_OPS}::DepthwiseConvPerChannel", "depthwise_conv.h")
     elif b.fits(_FLOAT):
         _float(b, "depthwiseconv_float.h", "tflite::reference_ops::DepthwiseConv", "tflite::DepthwiseParams")
     else:
         raise b.refuse(f"has no direct code for {b.node.types}")
+
+
+def check_symmetric(b: LayerBuilder) -> None:
+    """NotDirectError for int16 with a zero point, which TFLM refuses or ignores."""
+    if zero_point_of(b.node.input(0)) or zero_point_of(b.node.output()):
+        raise b.refuse("has int16 tensors with a zero point")
+
+
+def check_bias(b: LayerBuilder, *kinds: TensorType) -> None:
+    """NotDirectError for a bias of another type."""
+    bias = b.node.optional_input(2)
+    if bias is not None and bias.type not in kinds:
+        raise b.refuse(f"has a bias of {bias.type.value}")
 
 
 def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
@@ -155,6 +188,34 @@ def _arm_convolve(b: LayerBuilder, channels: int) -> None:
     )
 
 
+def _arm_convolve_s16(b: LayerBuilder, channels: int) -> None:
+    """arm_convolve_s16, with an int64 or int32 bias behind a struct."""
+    node = b.node
+    source, weights, output, bias = node.input(0), node.input(1), node.output(), node.optional_input(2)
+    if source.shape[3] != weights.shape[3] or (bias is not None and not bias.is_constant):
+        raise b.refuse("has groups of channels, or a bias that is computed")
+    check_bias(b, TensorType.INT32, TensorType.INT64)
+    quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
+    parameters = _arm_parameters(b, "cmsis_nn_conv_params")
+    short = str(bias is not None and bias.type is TensorType.INT32).lower()
+    b.value("kBias", "cmsis_nn_bias_data", data=b.optional_source(2, "bias"), is_int32_bias=short)
+    given = b.source(0, "input")
+    b.cmsis(
+        "arm_convolve_s16",
+        arm_context(b, b.kernel_scratch()),
+        parameters,
+        quantisation,
+        b.dims(*source.shape),
+        given,
+        b.dims(1, *weights.shape[1:]),
+        b.source(1, "weights"),
+        b.dims(1, 1, 1, channels),
+        "&kBias",
+        b.dims(*output.shape),
+        b.result(),
+    )
+
+
 def arm_convolve_function(b: LayerBuilder) -> str:
     """The function that arm_convolve_wrapper_s8 calls; the wrapper itself where cores differ."""
     node = b.node
@@ -170,14 +231,14 @@ def arm_convolve_function(b: LayerBuilder) -> str:
     return "arm_convolve_s8"
 
 
-def _arm_depthwise(b: LayerBuilder, channels: int) -> None:
+def _arm_depthwise(b: LayerBuilder, channels: int, function: str) -> None:
     node = b.node
     source, weights, output = node.input(0), node.input(1), node.output()
     quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
     parameters = _arm_parameters(b, "cmsis_nn_dw_conv_params", ch_mult=node.option("depth_multiplier"))
     given = b.source(0, "input")
     b.cmsis(
-        _arm_depthwise_function(b),
+        function,
         arm_context(b, b.kernel_scratch()),
         parameters,
         quantisation,
@@ -230,8 +291,9 @@ def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> No
     parameters = b.assigned("kParams", "tflite::DepthwiseParams" if depthwise else "tflite::ConvParams", **fields)
     found = channel_multipliers(node, channels)
     bias = node.optional_input(2)
-    if bias is not None and bias.type is not TensorType.INT32:
-        raise b.refuse("has a bias that is not int32")
+    wide = node.input(0).type is TensorType.INT16
+    check_bias(b, *((TensorType.INT32, TensorType.INT64) if wide else (TensorType.INT32,)))
+    absent = "int64_t" if wide and depthwise else "int32_t"
     b.reference(
         f"reference/integer_ops/{header}",
         function,
@@ -244,7 +306,7 @@ def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> No
         b.source(1, "weights"),
         b.shape((channels,)),
         # A bare nullptr would be deduced as no pointer type.
-        b.source(2, "bias") if bias is not None else "static_cast<const int32_t *>(nullptr)",
+        b.source(2, "bias") if bias is not None else f"static_cast<const {absent} *>(nullptr)",
         b.shape(node.output().shape),
         b.result(),
     )
@@ -277,7 +339,85 @@ def _float(b: LayerBuilder, header: str, function: str, c_type: str, tail: tuple
     )
 
 
+def transpose_conv(b: LayerBuilder) -> None:
+    """TRANSPOSE_CONV in int8, int16 and float: TFLM's loops, in integers with a sum for each output in scratch.
+
+    CMSIS-NN's function needs two scratch buffers, and Zephyr's module does not build TFLM's kernel around it.
+    """
+    node = b.node
+    weights, source, output = node.input(1), node.input(2), node.output()
+    kinds = source.type.value, weights.type.value, output.type.value
+    if not len(source.shape) == len(weights.shape) == len(output.shape) == 4 or not weights.is_constant:
+        raise b.refuse("has weights that are computed, or tensors that are not of four dimensions")
+    if kinds not in _TRANSPOSED or node.option("fused_activation_function"):
+        raise b.refuse(f"has no direct code for {node.types}, or for its activation")
+    stride = node.option("stride_h"), node.option("stride_w")
+    height, width = (node.padding(*axis, 1) for axis in zip(output.shape[1:3], weights.shape[1:3], stride, strict=True))
+    low, high = float_range(0)
+    header = "transpose_conv.h"
+    arrays: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    fields: dict[str, object] = {
+        "padding_values__width": width,
+        "padding_values__height": height,
+        "stride_width": stride[1],
+        "stride_height": stride[0],
+    }
+    if source.type is TensorType.FLOAT32:
+        fields |= {"float_activation_min": float_text(low), "float_activation_max": float_text(high)}
+    else:
+        header, arrays, scratch = "integer_ops/transpose_conv.h", _transposed_scaling(b, fields), _totals(b)
+    tensors = (
+        b.shape(source.shape), b.source(2, "input"), b.shape(weights.shape), b.source(1, "weights"),
+        b.shape((weights.shape[0],)), _transposed_bias(b), b.shape(output.shape), b.result(),
+    )  # fmt: skip
+    parameters = b.assigned("kParams", "tflite::ConvParams", **fields)
+    function = f"tflite::{'reference_ops' if not scratch else 'reference_integer_ops'}::TransposeConv"
+    b.reference(
+        f"reference/{header}", function, parameters, *arrays, *tensors, "tflite::RuntimeShape()", "nullptr", *scratch
+    )
+
+
+def _transposed_scaling(b: LayerBuilder, fields: dict[str, object]) -> tuple[str, ...]:
+    """Multipliers and shifts, with their parameters added to `fields`."""
+    node = b.node
+    weights, source, output = node.input(1), node.input(2), node.output()
+    if source.type is TensorType.INT16 and (zero_point_of(source) or zero_point_of(output)):
+        raise b.refuse("has int16 tensors with a zero point")
+    low, high = LIMITS[output.type]
+    fields |= {
+        "input_offset": -zero_point_of(source),
+        "output_offset": zero_point_of(output),
+        "quantized_activation_min": low,
+        "quantized_activation_max": high,
+    }
+    assert weights.quantization is not None
+    found = _multipliers(scale_of(source), weights.quantization.scales, scale_of(output), weights.shape[0])
+    return b.int32s("multipliers", (one.value for one in found)), b.int32s("shifts", (one.shift for one in found))
+
+
+def _totals(b: LayerBuilder) -> tuple[str, ...]:
+    """The scratch buffer: a sum for each output."""
+    wide = b.node.input(2).type is TensorType.INT16
+    return (b.scratch(b.node.output().elements * (8 if wide else 4), "int64_t" if wide else "int32_t"),)
+
+
+def _transposed_bias(b: LayerBuilder) -> str:
+    """The bias as the function takes it: int16 biases widened to int64."""
+    kind, bias = b.node.input(2).type, b.node.optional_input(3)
+    wanted = {TensorType.INT8: "int32_t", TensorType.INT16: "int64_t", TensorType.FLOAT32: "float"}[kind]
+    if bias is None:
+        return f"static_cast<const {wanted} *>(nullptr)"
+    if bias.type.c_type == wanted:
+        return b.source(3, "bias")
+    if kind is not TensorType.INT16 or bias.type is not TensorType.INT16 or bias.data is None:
+        raise b.refuse(f"has a bias of {bias.type.value}")
+    values = struct.unpack(f"<{bias.elements}h", bias.data)
+    return b.raw("bias", wanted, bias.elements, struct.pack(f"<{bias.elements}q", *values), bias.label)
+
+
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "TRANSPOSE_CONV": transpose_conv,
 }

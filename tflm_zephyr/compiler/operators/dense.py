@@ -10,12 +10,20 @@ from collections.abc import Callable, Mapping
 
 from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import arm_channel_quantisation, arm_context, channel_multipliers
+from tflm_zephyr.compiler.operators.convolution import (
+    arm_channel_quantisation,
+    arm_context,
+    channel_multipliers,
+    check_bias,
+    check_symmetric,
+)
 from tflm_zephyr.compiler.operators.texts import float_text, limits
 from tflm_zephyr.compiler.program import PixelRuns
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+from tflm_zephyr.model import TensorType
 
 _INT8 = "i0 int8 i1 int8 o0 int8"
+_INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
 
 
@@ -26,7 +34,7 @@ def dense_multiplier(node: Node) -> Multiplier:
 
 
 def fully_connected(b: LayerBuilder) -> None:
-    """FULLY_CONNECTED in int8, with one scale or one for each output, and in float."""
+    """FULLY_CONNECTED in int8, with one scale or one for each output, in int16 with one scale, and in float."""
     node = b.node
     weights, output = node.input(1), node.output()
     if not weights.is_constant:
@@ -35,6 +43,8 @@ def fully_connected(b: LayerBuilder) -> None:
         raise b.refuse("has shapes that do not fit each other")
     if b.fits(_FLOAT):
         _float(b)
+    elif b.fits(_INT16):
+        _int16(b)
     elif not b.fits(_INT8):
         raise b.refuse(f"has no direct code for {node.types}")
     elif b.cmsis_nn:
@@ -107,6 +117,40 @@ def _arm(b: LayerBuilder) -> None:
         b.dims(batches, 1, 1, outputs),
         b.result(),
         runs=runs,
+    )
+
+
+def _int16(b: LayerBuilder) -> None:
+    """int16 activations with an int64 bias, which both libraries add up in 64 bits."""
+    node = b.node
+    check_symmetric(b)
+    check_bias(b, TensorType.INT64)
+    if _per_channel(node) or node.optional_input(2) is None:
+        raise b.refuse("has a scale for each output, or no bias, which TFLM's revisions compute differently")
+    if not b.cmsis_nn:
+        _reference(b)
+        return
+    outputs, depth = node.input(1).shape
+    batches, single = node.output().elements // outputs, dense_multiplier(node)
+    activation = limits(b.clamp())
+    parameters = b.value(
+        "kParams", "cmsis_nn_fc_params", input_offset=0, filter_offset=0, output_offset=0, activation=activation
+    )
+    scaling = b.value("kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift)
+    given = b.source(0, "input")
+    b.cmsis(
+        "arm_fully_connected_s16",
+        "&kNoContext",
+        f"&{parameters}",
+        f"&{scaling}",
+        b.dims(batches, 1, 1, depth),
+        given,
+        b.dims(depth, 1, 1, outputs),
+        b.source(1, "weights"),
+        b.dims(1, 1, 1, outputs),
+        b.source(2, "bias"),
+        b.dims(batches, 1, 1, outputs),
+        b.result(),
     )
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that move elements: the RESHAPE family, PAD, CONCATENATION.
+"""Operators that move elements: the RESHAPE family and PAD.
 
-Sources: reshape_common.cc, squeeze.cc, expand_dims.cc, pad.cc, concatenation.cc (tensorflow/lite/micro/kernels).
+Sources: reshape_common.cc, squeeze.cc, expand_dims.cc, pad.cc (tensorflow/lite/micro/kernels).
 """
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Mapping
 
@@ -70,31 +69,7 @@ def pad(b: LayerBuilder) -> None:
     )
 
 
-def concatenation(b: LayerBuilder) -> None:
-    """CONCATENATION of whole rows, in any type."""
-    node = b.node
-    output = node.output()
-    rank = len(output.shape)
-    axis = node.option("axis") + (rank if node.option("axis") < 0 else 0)
-    if not 0 <= axis < rank or node.option("fused_activation_function"):
-        raise b.refuse("has an axis or an activation that TFLM does not take")
-    rows = math.prod(output.shape[:axis])
-    row = output.size_bytes // rows if rows else 0
-    at = 0
-    for place in range(len(node.operator.inputs)):
-        source = node.input(place)
-        if source.type is not output.type or len(source.shape) != rank:
-            raise b.refuse("joins tensors of several types or ranks")
-        size = source.size_bytes // rows if rows else 0
-        if size:
-            b.rows(place, size, at, rows, row)
-        at += size
-    if at != row:
-        raise b.refuse("has shapes that do not fit each other")
-
-
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "CONCATENATION": concatenation,
     "PAD": pad,
     "PADV2": pad,
     **dict.fromkeys(VIEWS, view),

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONCATENATION and PACK join tensors, SPLIT, SPLIT_V and UNPACK take them apart: copies of rows.
+
+Sources: concatenation.cc, pack.cc, split.cc, split_v.cc, unpack.cc (tensorflow/lite/micro/kernels). From the axis on, a
+row of the whole tensor is a row of each part, one behind the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, Rows
+from tflm_zephyr.model import Tensor
+
+
+def _parts(b: LayerBuilder, whole: Tensor, parts: Sequence[Tensor], axis: int) -> Iterator[tuple[int, int, int, int]]:
+    """(row of the whole, its rows, first byte in it, bytes of it) of each part, in bytes."""
+    rows = math.prod(whole.shape[:axis])
+    row = whole.size_bytes // rows if rows else 0
+    if any(part.type is not whole.type or (rows and part.size_bytes % rows) for part in parts):
+        raise b.refuse("has tensors of several types or shapes")
+    sizes = [part.size_bytes // rows if rows else 0 for part in parts]
+    if sum(sizes) != row:
+        raise b.refuse("has shapes that do not fit each other")
+    at = 0
+    for size in sizes:
+        yield row, rows, at, size
+        at += size
+
+
+def _join(b: LayerBuilder, axis: int, ranks: int) -> None:
+    """Copy all inputs, of `ranks` dimensions, into the output."""
+    node = b.node
+    inputs = [node.input(place) for place in range(len(node.operator.inputs))]
+    if any(len(tensor.shape) != ranks for tensor in inputs):
+        raise b.refuse("joins tensors of several ranks")
+    for place, (row, rows, at, size) in enumerate(_parts(b, node.output(), inputs, axis)):
+        if size:
+            b.copy_rows(Rows(place, 0, size), Rows(0, at, row), rows, size)
+
+
+def _take_apart(b: LayerBuilder, place: int, axis: int) -> None:
+    """Copy the parts of input `place` to the outputs."""
+    node = b.node
+    outputs = [node.output(number) for number in range(len(node.operator.outputs))]
+    for number, (row, rows, at, size) in enumerate(_parts(b, node.input(place), outputs, axis)):
+        if size:
+            b.copy_rows(Rows(place, at, row), Rows(number, 0, size), rows, size)
+
+
+def concatenation(b: LayerBuilder) -> None:
+    """CONCATENATION, in any type."""
+    rank = len(b.node.output().shape)
+    if b.node.option("fused_activation_function"):
+        raise b.refuse("has an activation, which TFLM does not take")
+    _join(b, b.axis(b.node.option("axis"), rank), rank)
+
+
+def pack(b: LayerBuilder) -> None:
+    """PACK, in any type."""
+    rank = len(b.node.output().shape)
+    _join(b, b.axis(b.node.option("axis"), rank), rank - 1)
+
+
+def _single_axis(b: LayerBuilder, place: int, source: Tensor) -> int:
+    values = b.integers(place)
+    if len(values) != 1:
+        raise b.refuse("has several axes")
+    return b.axis(values[0], len(source.shape))
+
+
+def split(b: LayerBuilder) -> None:
+    """SPLIT: (axis, value), in any type."""
+    _take_apart(b, 1, _single_axis(b, 0, b.node.input(1)))
+
+
+def split_v(b: LayerBuilder) -> None:
+    """SPLIT_V: (value, sizes, axis), in any type."""
+    _take_apart(b, 0, _single_axis(b, 2, b.node.input(0)))
+
+
+def unpack(b: LayerBuilder) -> None:
+    """UNPACK, in any type."""
+    _take_apart(b, 0, b.axis(b.node.option("axis"), len(b.node.input(0).shape)))
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "CONCATENATION": concatenation,
+    "PACK": pack,
+    "SPLIT": split,
+    "SPLIT_V": split_v,
+    "UNPACK": unpack,
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SLICE, STRIDED_SLICE and TRANSPOSE: elements of the input in the order in which the output has them.
+
+Sources: slice.cc, strided_slice_common.cc, transpose.cc (tensorflow/lite/micro/kernels), strided_slice_logic.h
+(tensorflow/lite/kernels/internal). TFLM's SLICE and TRANSPOSE go through the output in the same order; CMSIS-NN's
+TRANSPOSE scatters, with the same in-place distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.kernels import Node
+
+
+@dataclass(frozen=True)
+class AxisSlice:
+    """Elements start, start + step, ... of an axis, `count` of them."""
+
+    start: int
+    step: int
+    count: int
+
+
+def _steps(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements from one index of each dimension to the next."""
+    return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+def _check_type(b: LayerBuilder) -> None:
+    if b.node.input(0).type is not b.node.output().type:
+        raise b.refuse(f"has no direct code for {b.node.types}")
+
+
+def _copy(b: LayerBuilder, axes: tuple[AxisSlice, ...], *, in_place: bool) -> None:
+    steps = _steps(b.node.input(0).shape)
+    if math.prod(axis.count for axis in axes) != b.node.output().elements:
+        raise b.refuse("has an output of another size than its slice")
+    first = sum(axis.start * step for axis, step in zip(axes, steps, strict=True))
+    sizes = tuple(axis.count for axis in axes)
+    strides = tuple(axis.step * step for axis, step in zip(axes, steps, strict=True))
+    b.copy_elements(first, sizes, strides, in_place=in_place)
+
+
+def slice_(b: LayerBuilder) -> None:
+    """SLICE, in any type. A size of -1 goes to the end of its axis."""
+    _check_type(b)
+    shape, begins, sizes = b.node.input(0).shape, b.integers(1), b.integers(2)
+    if not len(begins) == len(sizes) == len(shape):
+        raise b.refuse("has begins or sizes of another number than dimensions")
+    axes = tuple(
+        AxisSlice(begin, 1, whole - begin if size == -1 else size)
+        for begin, size, whole in zip(begins, sizes, shape, strict=True)
+    )
+    if any(
+        axis.start < 0 or axis.count < 0 or axis.start + axis.count > whole
+        for axis, whole in zip(axes, shape, strict=True)
+    ):
+        raise b.refuse("reaches out of its input")
+    _copy(b, axes, in_place=True)
+
+
+def axis_slice(node: Node, axis: int, begin: int, end: int, step: int) -> AxisSlice:
+    """The slice of one axis: StridedSliceStartForAxis() and StridedSliceEndForAxis()."""
+    size, bit = node.input(0).shape[axis], 1 << axis
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def bounded(value: int) -> int:
+        return min(max(value + (size if value < 0 else 0), low), high)
+
+    start = bounded(begin)
+    if node.option("begin_mask") & bit:
+        start = 0 if step > 0 else size - 1
+    stop = bounded(end)
+    if node.option("end_mask") & bit:
+        stop = size if step > 0 else -1
+    if node.option("shrink_axis_mask") & bit:
+        stop = start if start >= size else start + 1
+    return AxisSlice(start, step, len(range(start, stop, step)))
+
+
+def strided_slice(b: LayerBuilder) -> None:
+    """STRIDED_SLICE, in any type, of up to four dimensions."""
+    _check_type(b)
+    node = b.node
+    rank = len(node.input(0).shape)
+    begins, ends, strides = (b.integers(place) for place in (1, 2, 3))
+    if not len(begins) == len(ends) == len(strides) == rank or rank > 4 or 0 in strides:
+        raise b.refuse("has begins, ends or strides that TFLM does not take")
+    if node.option("offset") or node.option("ellipsis_mask") or node.option("new_axis_mask"):
+        raise b.refuse("has a mask that TFLM ignores")
+    numbers = zip(begins, ends, strides, strict=True)
+    axes = tuple(axis_slice(node, axis, *three) for axis, three in enumerate(numbers))
+    _copy(b, axes, in_place=False)
+
+
+def transpose(b: LayerBuilder) -> None:
+    """TRANSPOSE, in any type."""
+    _check_type(b)
+    shape, order = b.node.input(0).shape, b.integers(1)
+    if sorted(order) != list(range(len(shape))) or b.node.output().shape != tuple(shape[i] for i in order):
+        raise b.refuse("has a permutation that does not fit its shapes")
+    steps = _steps(shape)
+    b.copy_elements(0, [shape[i] for i in order], [steps[i] for i in order], in_place=True)
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "SLICE": slice_,
+    "STRIDED_SLICE": strided_slice,
+    "TRANSPOSE": transpose,
+}
