@@ -320,6 +320,38 @@ def _table(key: str) -> Draw:
     return draw
 
 
+def requantised(ops: Operators) -> Case:
+    """QUANTIZE between two integer types."""
+    pairs = (("int16", "int32"), ("int8", "uint8"), ("uint8", "int8"), ("int32", "int16"), ("int8", "int32"))
+    kinds = ops.rng.choice(pairs)
+    shape = ops.shape()
+    source, output = (Spec(shape, kind, scale=ops.rng.uniform(0.01, 0.5), zero_point=0) for kind in kinds)
+    return Case("QUANTIZE", (source,), (output,), {})
+
+
+def softmax_to_int16(ops: Operators) -> Case:
+    source = ops.real(ops.shape())
+    return Case("SOFTMAX", (source,), (Spec(source.shape, "int16", scale=2.0**-16, zero_point=-32768),), {"beta": 1.0})
+
+
+def cast(ops: Operators) -> Case:
+    shape = ops.shape()
+    kind = ops.rng.choice(("int8", "int16", "int32", "float32"))
+    source = ops.real(shape)
+    return Case("CAST", (source,), (Spec(shape, kind if ops.kind != "float32" else "float32"),))
+
+
+def _whole(key: str) -> Draw:
+    """Arithmetic of int32."""
+
+    def draw(ops: Operators) -> Case:
+        one, other, output = ops.broadcast()
+        shapes = [Spec(shape, "int32") for shape in (one, other, output)]
+        return Case(key, tuple(shapes[:2]), tuple(shapes[2:]), {})
+
+    return draw
+
+
 _ALL = ("int8", "int16", "float32")
 _BYTES = ("int8", "float32")
 DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
@@ -342,6 +374,10 @@ DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
     "TRANSPOSE": (transpose, _BYTES),
     "UNPACK": (unpack, _BYTES),
     **{key: (_table(key), ("int16",)) for key in ("LOGISTIC", "SOFTMAX", "TANH")},
+    "QUANTIZE of integers": (requantised, ("int8",)),
+    "SOFTMAX to int16": (softmax_to_int16, ("int8",)),
+    "CAST": (cast, _ALL),
+    **{f"{key} of int32": (_whole(key), ("int8",)) for key in ("ADD", "MUL")},
     "BATCH_MATMUL": (batch_matmul, _ALL),
     "CONV_2D": (_convolution(), _ALL),
     "CONV_2D with int4": (_convolution("int4"), ("int8",)),

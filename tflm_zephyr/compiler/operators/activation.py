@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SOFTMAX, LOGISTIC, TANH, QUANTIZE and DEQUANTIZE.
+"""SOFTMAX, LOGISTIC, TANH, QUANTIZE, DEQUANTIZE and CAST.
 
-Sources: softmax_common.cc, logistic_common.cc, tanh.cc, quantize_common.cc, dequantize_common.cc and
+Sources: softmax_common.cc, logistic_common.cc, tanh.cc, quantize_common.cc, dequantize_common.cc, cast.cc and
 cmsis_nn/softmax.cc (tensorflow/lite/micro/kernels).
 """
 
@@ -20,6 +20,7 @@ from tflm_zephyr.kernels import scale_of, zero_point_of
 
 _BOTH_FLOAT = "i0 float32 o0 float32"
 _BOTH_INT8 = "i0 int8 o0 int8"
+_INT8_TO_INT16 = "i0 int8 o0 int16"
 _BOTH_INT16 = "i0 int16 o0 int16"
 
 
@@ -36,6 +37,9 @@ def softmax(b: LayerBuilder) -> None:
         raise b.refuse("has shapes that do not fit each other")
     if b.fits(_BOTH_INT16):
         _softmax_int16(b)
+        return
+    if b.fits(_INT8_TO_INT16):
+        _softmax_to_int16(b)
         return
     if b.fits(_BOTH_FLOAT):
         parameters = b.assigned("kParams", "tflite::SoftmaxParams", beta=double_text(_beta(b)))
@@ -64,6 +68,41 @@ def softmax(b: LayerBuilder) -> None:
         b.shape(output.shape),
         b.result(),
     )
+
+
+def _softmax_to_int16(b: LayerBuilder) -> None:
+    """From int8 to int16."""
+    source, output = b.node.input(0), b.node.output()
+    scaling, least = softmax_scaling(_beta(b), scale_of(source))
+    if b.cmsis_nn:
+        depth = source.shape[-1]
+        numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
+        b.cmsis("arm_softmax_s8_s16", b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
+        return
+    parameters = b.assigned(
+        "kParams",
+        "tflite::SoftmaxParams",
+        input_multiplier=scaling.value,
+        input_left_shift=scaling.shift,
+        diff_min=least,
+    )
+    arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
+    b.reference("reference/softmax.h", "tflite::reference_ops::Softmax", *arguments)
+
+
+_NUMBERS = ("int8", "int16", "int32", "uint32", "float32", "bool")
+
+
+def cast(b: LayerBuilder) -> None:
+    """CAST between numbers. To bool TFLM 8d404de7 writes nothing; its own kernel does that."""
+    source, output = b.node.input(0), b.node.output()
+    kinds = source.type.value, output.type.value
+    if kinds[0] not in _NUMBERS or kinds[1] not in _NUMBERS[:-1] or source.elements != output.elements:
+        raise b.refuse(f"has no direct code for {b.node.types}")
+    given = b.source(0, "input")
+    taken = output.type.c_type
+    step = f"[]({source.type.c_type} value) {{ return static_cast<{taken}>(value); }}"
+    b.elementwise("std::transform", given, f"{given} + {source.elements}", b.result(), step, header="<algorithm>")
 
 
 def _softmax_int16(b: LayerBuilder) -> None:
@@ -170,11 +209,17 @@ def tanh(b: LayerBuilder) -> None:
     _sigmoid(b, "Tanh")
 
 
-_REQUANTISED = (("int16", "int8"), ("int8", "int8"), ("int8", "int16"), ("int16", "int16"))
+_REQUANTISED = (
+    *(("int8", kind) for kind in ("int8", "uint8", "int16", "int32")),
+    *(("int16", kind) for kind in ("int8", "int16", "int32")),
+    ("int32", "int8"),
+    ("int32", "int16"),
+    ("uint8", "int8"),
+)
 
 
 def quantize(b: LayerBuilder) -> None:
-    """QUANTIZE from float to int8 or int16, and between these two."""
+    """QUANTIZE from float to int8 or int16, and between integers."""
     node = b.node
     source, output = node.input(0), node.output()
     kinds = source.type.value, output.type.value
@@ -223,6 +268,7 @@ def dequantize(b: LayerBuilder) -> None:
 
 
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
+    "CAST": cast,
     "DEQUANTIZE": dequantize,
     "LOGISTIC": logistic,
     "QUANTIZE": quantize,

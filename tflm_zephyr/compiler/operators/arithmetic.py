@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
@@ -47,7 +47,7 @@ def _check(b: LayerBuilder) -> tuple[bool, TensorType]:
     one, other, result = node.input(0), node.input(1), node.output()
     if not one.type is other.type is result.type:
         raise b.refuse(f"has no direct code for {node.types}")
-    if one.type not in (*_ARM, TensorType.FLOAT32):
+    if one.type not in (*_ARM, TensorType.FLOAT32, TensorType.INT32):
         raise b.refuse(f"has no direct code for {node.types}")
     if one.type is TensorType.INT16 and any(zero_point_of(tensor) for tensor in (one, other, result)):
         raise b.refuse("has int16 tensors with a zero point, which kernels ignore")
@@ -73,6 +73,21 @@ def _float_parameters(b: LayerBuilder) -> str:
     return b.assigned("kParams", "tflite::ArithmeticParams", float_activation_min=low, float_activation_max=high)
 
 
+def _int32_parameters(b: LayerBuilder, activation: int) -> str:
+    """Unquantised int32 with its clamp: CalculateActivationRange() for int32."""
+    low, high = LIMITS[TensorType.INT32]
+    least, most = float_range(activation)
+    low, high = (low if least < low else int(least)), (high if most > high else int(most))
+    return b.assigned(
+        "kParams", "tflite::ArithmeticParams", quantized_activation_min=_least_text(low), quantized_activation_max=high
+    )
+
+
+def _least_text(value: int) -> str:
+    """An int32_t literal: the least value has none of its own."""
+    return "std::numeric_limits<int32_t>::lowest()" if value == LIMITS[TensorType.INT32][0] else str(value)
+
+
 def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
     node = b.node
     low, high = b.clamp()
@@ -96,12 +111,12 @@ def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
 
 
 def add(b: LayerBuilder) -> None:
-    """ADD in int8, int16 and float."""
+    """ADD in int8, int16, int32 and float; in int32 TFLM ignores the activation."""
     broadcast, kind = _check(b)
     node = b.node
-    if kind is TensorType.FLOAT32:
+    if kind in (TensorType.FLOAT32, TensorType.INT32):
         function = "BroadcastAdd4DSlow" if broadcast else "Add"
-        parameters = _float_parameters(b)
+        parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, 0)
         b.reference("reference/add.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
         return
     scaling = add_scaling(node)
@@ -149,10 +164,12 @@ def sub_scaling(node: Node) -> SumScaling:
 
 
 def sub(b: LayerBuilder) -> None:
-    """SUB in int8, int16 and float."""
+    """SUB in int8, int16, int32 and float."""
     broadcast, kind = _check(b)
-    if kind is TensorType.FLOAT32:
-        function, parameters = ("BroadcastSubSlow" if broadcast else "SubWithActivation"), _float_parameters(b)
+    if kind in (TensorType.FLOAT32, TensorType.INT32):
+        function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
+        activation = b.node.option("fused_activation_function")
+        parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, activation)
     else:
         function = "BroadcastQuantSubSlow" if broadcast else "Sub"
         parameters = _sum_parameters(b, sub_scaling(b.node))
@@ -187,12 +204,13 @@ def minimum(b: LayerBuilder) -> None:
 
 
 def mul(b: LayerBuilder) -> None:
-    """MUL in int8, int16 and float."""
+    """MUL in int8, int16, int32 and float."""
     broadcast, kind = _check(b)
     node = b.node
     function = "BroadcastMul4DSlow" if broadcast else "Mul"
-    if kind is TensorType.FLOAT32:
-        parameters = _float_parameters(b)
+    if kind in (TensorType.FLOAT32, TensorType.INT32):
+        activation = node.option("fused_activation_function")
+        parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, activation)
         b.reference("reference/mul.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
         return
     one, other, result = node.input(0), node.input(1), node.output()
