@@ -85,9 +85,9 @@ class Network:
         self.main.op("PAD", [source, self.main.tensor((4, 2), "int32", data=data)], [result])
         return result
 
-    def unary(self, source: int) -> int:
+    def unary(self, source: int, key: str = "") -> int:
         """An element-wise operator on one tensor."""
-        key = self.rng.choice(("HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6"))
+        key = key or self.rng.choice(("ELU", "HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6"))
         result = self.tensor(self.shape(source))
         self.main.op(key, [source], [result], options={"alpha": 0.3} if key == "LEAKY_RELU" else None)
         return result
@@ -104,6 +104,59 @@ class Network:
         order = b"".join(n.to_bytes(4, "little") for n in (0, 2, 1, 3))
         result = self.tensor((batch, columns, rows, depth))
         self.main.op("TRANSPOSE", [source, self.main.tensor((4,), "int32", data=order)], [result])
+        return result
+
+    def integers(self, *values: int) -> int:
+        data = b"".join(n.to_bytes(4, "little", signed=True) for n in values)
+        return self.main.tensor((len(values),), "int32", data=data)
+
+    def crop(self, source: int) -> int:
+        """Some of the rows, by SLICE or STRIDED_SLICE."""
+        batch, rows, columns, depth = self.shape(source)
+        first = self.rng.randrange(rows)
+        count = self.rng.randint(1, rows - first)
+        result = self.tensor((batch, count, columns, depth))
+        begin = self.integers(0, first, 0, 0)
+        if self.rng.random() < 0.5:
+            self.main.op("SLICE", [source, begin, self.integers(batch, count, columns, depth)], [result])
+        else:
+            inputs = [source, begin, self.integers(batch, first + count, columns, depth), self.integers(1, 1, 1, 1)]
+            self.main.op("STRIDED_SLICE", inputs, [result], options={"begin_mask": 0})
+        return result
+
+    def halves(self, source: int) -> list[int]:
+        """SPLIT along rows, columns or channels, where one is even."""
+        shape = self.shape(source)
+        even = [axis for axis in (1, 2, 3) if shape[axis] % 2 == 0]
+        if not even:
+            return []
+        axis = self.rng.choice(even)
+        results = [self.tensor(tuple(n // 2 if i == axis else n for i, n in enumerate(shape))) for _ in range(2)]
+        place = self.main.tensor((), "int32", data=axis.to_bytes(4, "little"))
+        self.main.op("SPLIT", [place, source], results, options={"num_splits": 2})
+        return results
+
+    def stack(self, tensors: list[int]) -> int:
+        """CONCATENATION of images of one width and depth, one below the other."""
+        batch, _, columns, depth = self.shape(tensors[0])
+        result = self.tensor((batch, sum(self.shape(t)[1] for t in tensors), columns, depth))
+        self.main.op("CONCATENATION", tensors, [result], options={"axis": 1})
+        return result
+
+    def resize(self, source: int) -> int:
+        batch, rows, columns, depth = self.shape(source)
+        size = self.rng.randint(1, rows + 2), self.rng.randint(1, columns + 2)
+        result = self.tensor((batch, *size, depth))
+        key = self.rng.choice(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
+        self.main.op(key, [source, self.integers(*size)], [result], options={"align_corners": False})
+        return result
+
+    def gate(self, source: int) -> int:
+        """Each channel multiplied by its own mean."""
+        batch, *_, depth = self.shape(source)
+        mean, result = self.tensor((batch, 1, 1, depth)), self.tensor(self.shape(source))
+        self.main.op("MEAN", [source, self.integers(1, 2)], [mean], options={"keep_dims": True})
+        self.main.op("MUL", [source, mean], [result], options={})
         return result
 
     def reshape(self, source: int) -> int:
@@ -143,21 +196,29 @@ def network(seed: int, kind: str = "int8", layers: int = 9) -> bytes:
 
 
 def mixed_network(seed: int, kind: str = "int8", layers: int = 12) -> bytes:
-    """A network of windows and of operators that only move, compare or bend elements."""
+    """A network of windows and of operators that move, compare, bend, gather or reduce elements."""
     net = Network(seed, kind)
     rng = net.rng
     tensors = [net.tensor((1, rng.randrange(4, 12), rng.randrange(4, 12), rng.choice((3, 8))), "x")]
     net.main.inputs = tensors[:]
+    tensors.append(net.unary(tensors[0], "ELU"))  # TFLM's own kernel in compiled code
     for _ in range(layers):
         source = rng.choice(tensors[-2:])
-        alike = [t for t in tensors[-4:] if t != source and net.shape(t) == net.shape(source)]
+        others = [t for t in tensors[-4:] if t != source]
+        alike = [t for t in others if net.shape(t) == net.shape(source)]
+        stackable = [t for t in others if net.shape(t)[2:] == net.shape(source)[2:] and net.shape(t)[1] < 16]
+        moves = [net.transpose, net.crop, net.resize, net.gate]
         choice = rng.random()
-        if alike and choice < 0.4:
+        if alike and choice < 0.3:
             tensors.append(net.binary(source, rng.choice(alike)))
-        elif choice < 0.6:
+        elif stackable and choice < 0.45:
+            tensors.append(net.stack([source, *stackable[: rng.randint(1, 2)]]))
+        elif choice < 0.55:
             tensors.append(net.unary(source))
-        elif choice < 0.7:
-            tensors.append(net.transpose(source))
+        elif choice < 0.75:
+            tensors.append(rng.choice(moves)(source))
+        elif choice < 0.82:
+            tensors += net.halves(source)
         else:
             tensors.append(net.window(source))
     return finished(net, tensors)

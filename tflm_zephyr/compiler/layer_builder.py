@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.compiler.fixed_point import activation_range
-from tflm_zephyr.compiler.program import SCRATCH, Access, Call, ConstantArray, Layer, PixelRuns, Pointer, Value
+from tflm_zephyr.compiler.program import SCRATCH, Access, Call, ConstantArray, Layer, PixelRuns, Pointer, Value, View
 from tflm_zephyr.kernels import KernelLibrary, Node, macs, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
@@ -242,11 +242,10 @@ class LayerBuilder:
         self._headers.add(f"tensorflow/lite/kernels/internal/{header}")
         self._call(function, arguments, "", None)
 
-    def own(self, function: str, *arguments: str, header: str = "") -> None:
-        """A call of a function of the C++ library, or of the generated code."""
-        if header:
-            self._headers.add(header)
-        self._calls.append(Call(function, arguments, self._reads(), self._writes(), copies=True))
+    def copy(self) -> None:
+        """Input 0 copied to the output, which has its size."""
+        self.result()
+        self._copy_run(0, in_place=False)
 
     def elementwise(self, function: str, *arguments: str, header: str) -> None:
         """A call of the C++ library that goes through the elements as TFLM's kernel does, whose in-place rule holds."""
@@ -268,7 +267,8 @@ class LayerBuilder:
         reads = () if given.is_constant else source.accesses(given.index, rows, size)
         writes = result.accesses(taken.index, rows, size)
         if rows == 1 or source.row == result.row == size:
-            self._calls.append(Call("std::memcpy", (other, one, str(rows * size)), reads, writes, copies=True))
+            arguments, view = (other, one, str(rows * size)), _view(given, source.at, taken, result.at, rows * size)
+            self._calls.append(Call("std::memcpy", arguments, reads, writes, copies=True, view=view))
             return
         numbers = map(str, (source.row, result.row, size, rows))
         self._calls.append(Call("CopyRows", (one, other, *numbers), reads, writes, copies=True))
@@ -309,7 +309,8 @@ class LayerBuilder:
         self._headers.add("<cstring>")
         arguments = ("output", _behind(self.source(0, "input"), first), str(size))
         function = "std::memmove" if in_place else "std::memcpy"
-        self._calls.append(Call(function, arguments, reads, self._writes(), copies=not in_place))
+        view = _view(source, at, self.node.output(), 0, size)
+        self._calls.append(Call(function, arguments, reads, self._writes(), copies=not in_place, view=view))
 
     def _call(self, function: str, arguments: tuple[str, ...], success: str, runs: PixelRuns | None) -> None:
         self._calls.append(Call(function, arguments, self._reads(), self._writes(), success, runs))
@@ -378,6 +379,13 @@ def merged_loops(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, 
         else:
             found.append((size, step))
     return found or [(1, 1)]
+
+
+def _view(given: Tensor, at: int, taken: Tensor, first: int, size: int) -> View | None:
+    """The view that a copy of `size` bytes can be: of the part that it copies whole."""
+    if size == taken.size_bytes:
+        return View(taken.index, given.index, at)
+    return View(given.index, taken.index, first) if size == given.size_bytes else None
 
 
 def _behind(pointer: str, elements: int) -> str:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers -> a place in one arena for each tensor, view and scratch buffer, and the runs of the 1x1 convolutions.
 
-The planner and its in-place pairs are those of the interpreter's arena; the compiler adds views (an output that is its
-input's bytes), and 1x1 convolutions in place by runs of pixels, of which it takes those whose cost is small.
+The planner and its in-place pairs are those of the interpreter's arena; the compiler adds views (tensors
+in the bytes of others), and 1x1 convolutions in place by runs of pixels, of which it takes those whose cost is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.flattening import Flat
-from tflm_zephyr.compiler.operators.layout import VIEWS
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.program import Call, Layer
+from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
@@ -28,7 +28,7 @@ _MOST_CANDIDATES = 40
 
 @dataclass(frozen=True)
 class Storage:
-    """Bytes of the arena that tensors share as views of each other: the first one written is `tensors[0]`.
+    """Bytes of the arena that tensors share as views of each other; `tensors[0]` is all of it.
 
     Needed at each step t with lower <= t < upper; step 0 holds the inputs, step k + 1 is layer k.
     """
@@ -73,10 +73,24 @@ class MemoryPlan:
 def plan_memory(
     model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], *, slower: float = SLOWER
 ) -> MemoryPlan:
-    """The smallest plan whose runs cost no more than `slower` of the model's work."""
+    """The smallest plan whose runs cost no more than `slower` of the model's work.
+
+    Parts of tensors are views where that takes no more memory than copies, whose tensors can be in place.
+    """
+    whole, _ = with_views(model.main, layers, parts=False)
+    every, _ = with_views(model.main, layers, parts=True)
+    plans = [_plan(model, layers, libraries, slower, parts=True)]
+    if every != whole:
+        plans.append(_plan(model, layers, libraries, slower, parts=False))
+    return min(plans, key=lambda memory: memory.plan.size_bytes)
+
+
+def _plan(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], slower: float, *, parts: bool
+) -> MemoryPlan:
     subgraph = model.main
-    layers = _without_views(subgraph, layers)
-    storages = _storages(subgraph, layers)
+    layers, placement = with_views(subgraph, layers, parts=parts)
+    storages = _storages(subgraph, layers, placement)
     place = {tensor: k for k, storage in enumerate(storages) for tensor in storage.tensors}
     buffers = [Buffer(_label(subgraph, s), s.lower, s.upper, s.size) for s in storages]
     scratch = {}
@@ -88,7 +102,7 @@ def plan_memory(
     problem = Problem(tuple(buffers), ALIGNMENT, model.where, pairs)
     choices = tuple(_choices(subgraph, layers, storages, place))
     plan = _cheapest(problem, choices, slower * sum(layer.macs for layer in layers))
-    offsets = {tensor: plan.offsets[k] for tensor, k in place.items()}
+    offsets = {tensor: plan.offsets[k] + placement.of(tensor)[1] for tensor, k in place.items()}
     scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
     return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, storages)
 
@@ -134,44 +148,11 @@ def _label(subgraph: Subgraph, storage: Storage) -> str:
     return subgraph.tensors[storage.tensors[0]].label
 
 
-# Views
-
-
-def is_view(subgraph: Subgraph, layer: Layer) -> bool:
-    """Whether the layer's output can be its input's bytes: neither is constant, and they are not both the model's."""
-    if layer.key not in VIEWS:
-        return False
-    operator = subgraph.operators[layer.operator]
-    source, result = operator.inputs[0], operator.outputs[0]
-    if subgraph.tensors[source].is_constant or subgraph.tensors[source].is_variable:
-        return False
-    return not (source in subgraph.inputs and result in subgraph.outputs) and result not in subgraph.inputs
-
-
-def _without_views(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers, those that are views without their copies. A chain from an input to an output keeps one copy."""
-    roots: dict[int, int] = {}
-    found = []
-    for layer in layers:
-        if is_view(subgraph, layer):
-            operator = subgraph.operators[layer.operator]
-            root = roots.get(operator.inputs[0], operator.inputs[0])
-            if not (root in subgraph.inputs and operator.outputs[0] in subgraph.outputs):
-                roots[operator.outputs[0]] = root
-                layer = replace(layer, calls=(), pointers=(), headers=())
-        found.append(layer)
-    return tuple(found)
-
-
-def _storages(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Storage, ...]:
-    root: dict[int, int] = {}
+def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement) -> tuple[Storage, ...]:
     born: dict[int, int] = dict.fromkeys(subgraph.inputs, 0)
     dead: dict[int, int] = {}
     for k, layer in enumerate(layers):
         operator = subgraph.operators[layer.operator]
-        if layer.key in VIEWS and not layer.calls:
-            source = operator.inputs[0]
-            root[operator.outputs[0]] = root.get(source, source)
         for tensor in operator.inputs:
             dead[tensor] = k + 1
         for tensor in operator.outputs:
@@ -180,19 +161,14 @@ def _storages(subgraph: Subgraph, layers: Sequence[Layer]) -> tuple[Storage, ...
     for variable in (tensor.index for tensor in subgraph.tensors if tensor.is_variable):
         if variable in dead:
             born[variable], dead[variable] = 0, len(layers) + 1
-    members: dict[int, list[int]] = {}
-    for tensor in born:
-        if not subgraph.tensors[tensor].is_constant:
-            members.setdefault(root.get(tensor, tensor), []).append(tensor)
-    return tuple(
-        Storage(
-            tuple(tensors),
-            max(subgraph.tensors[tensor].size_bytes for tensor in tensors),
-            min(born[tensor] for tensor in tensors),
-            1 + max(dead.get(tensor, born[tensor]) for tensor in tensors),
-        )
-        for tensors in members.values()
-    )
+    roots = dict.fromkeys(placement.of(tensor)[0] for tensor in born if not subgraph.tensors[tensor].is_constant)
+    found = []
+    for root in roots:
+        members = [tensor for tensor in placement.members(root) if tensor in born]
+        lower = min(born[tensor] for tensor in members)
+        upper = 1 + max(dead.get(tensor, born[tensor]) for tensor in members)
+        found.append(Storage(tuple(members), placement.size(root), lower, upper))
+    return tuple(found)
 
 
 # In-place pairs
@@ -220,7 +196,7 @@ def _pairs(
         except ModelError:
             continue
         for pair in found[0]:
-            if all(pair in one for one in found) and _meet(storages, place, pair, k):
+            if all(pair in one for one in found) and _meet(subgraph, layer, storages, place, pair, k):
                 yield _pair(tuple(place[tensor] for tensor in pair), [one[pair] for one in found])
 
 
@@ -231,10 +207,25 @@ def _pair(buffers: Sequence[int], allowed: Sequence[InPlaceTensors]) -> InPlaceP
     return InPlacePair(buffers[0], buffers[1], distance, all(one.allows(0, 0) for one in allowed))
 
 
-def _meet(storages: Sequence[Storage], place: Mapping[int, int], pair: Collection[int], layer: int) -> bool:
-    """Whether the layer is the last to use the first tensor's storage, and the first to use the second's."""
+def _meet(
+    subgraph: Subgraph,
+    layer: Layer,
+    storages: Sequence[Storage],
+    place: Mapping[int, int],
+    pair: tuple[int, int],
+    number: int,
+) -> bool:
+    """Whether the layer is the last to use the first tensor's storage, and the first to use the second's.
+
+    Both tensors are all of their storages, and the layer reads no other tensor of the first one.
+    """
     one, other = (storages[place[tensor]] for tensor in pair)
-    step = layer + 1
+    sizes = [subgraph.tensors[tensor].size_bytes for tensor in pair]
+    if sizes != [one.size, other.size] or set(subgraph.operators[layer.operator].inputs) & set(one.tensors) != {
+        pair[0]
+    }:
+        return False
+    step = number + 1
     return one is not other and one.lower < step == one.upper - 1 == other.lower
 
 
@@ -246,7 +237,10 @@ def _choices(
         if call is None or call.runs is None:
             continue
         pair = call.reads[0].tensor, call.writes[0].tensor
-        if not _meet(storages, place, pair, k) or subgraph.operators[layer.operator].inputs.count(pair[0]) != 1:
+        if (
+            not _meet(subgraph, layer, storages, place, pair, k)
+            or subgraph.operators[layer.operator].inputs.count(pair[0]) != 1
+        ):
             continue
         pixels = PixelLayer(sum(call.runs.counts), call.runs.in_bytes, call.runs.out_bytes)
         if pixels.pixels < 2:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer
+from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer, View
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, why_unsafe
 from tflm_zephyr.model import Subgraph
@@ -103,29 +103,46 @@ class _Proof:
     ) -> None:
         self._compiled, self._subgraph, self._memory, self._libraries = compiled, subgraph, memory, libraries
         self._views: dict[int, int] = {}
+        views = [view for layer in compiled.layers for view in layer.views]
+        self._viewed = {tensor for view in views for tensor in (view.part, view.whole)}
 
     def value_of(self, tensor: int) -> int:
-        """The tensor whose value `tensor` has: itself, or what it is a view of."""
-        return self._views.get(tensor, tensor)
+        """The tensor that owns the bytes of `tensor`: itself, or what it is a view of."""
+        while tensor in self._views:
+            tensor = self._views[tensor]
+        return tensor
 
     def layer(self, layer: Layer) -> None:
-        """The layer's calls, or the view that it is."""
-        operator = self._subgraph.operators[layer.operator]
+        """The layer's views and calls."""
         if layer.control is not None:
             self._control(layer)
             return
         if layer.key == "VAR_HANDLE":
             return
-        if not layer.calls:
-            source, result = operator.inputs[0], operator.outputs[0]
-            one, other = (self._compiled.offsets[tensor] for tensor in (source, result))
-            if one != other:
-                raise self._error(layer, f"has no code, but {self._label(result)} is not at {self._label(source)}")
-            self._views[result] = self.value_of(source)
-            return
+        for view in layer.views:
+            self._view(layer, view)
         for call in layer.calls:
             for reads, writes in call.steps():
                 self._step(layer, call, reads, writes)
+
+    def _view(self, layer: Layer, view: View) -> None:
+        """The part's bytes are the whole's: from now on where it is taken apart, or handed to it where it is joined."""
+        part, whole = self._label(view.part), self._label(view.whole)
+        one, other = (self._compiled.offsets[tensor] for tensor in (view.part, view.whole))
+        size = self._subgraph.tensors[view.part].size_bytes
+        if one != other + view.first:
+            raise self._error(layer, f"has no code, but {part} is not at byte {view.first} of {whole}")
+        inner = Access(view.whole, view.first, view.first + size)
+        if view.part in self._subgraph.operators[layer.operator].outputs:
+            self.read(inner, layer)
+            self._views[view.part] = self.value_of(view.whole)
+            return
+        self.read(Access(view.part, 0, size), layer)
+        owner = self.value_of(view.part)
+        if self._subgraph.tensors[owner].size_bytes != size or owner == self.value_of(view.whole):
+            raise self._error(layer, f"joins {part}, which is a part of {self._label(owner)}")
+        self._memory.give(*self.span(inner, layer), view.whole)
+        self._views[owner] = view.whole
 
     def _control(self, layer: Layer) -> None:
         """Every way that the run can take; afterwards a byte holds what it holds on all of them."""
@@ -230,9 +247,18 @@ class _Proof:
         offset = self._compiled.offsets[access.tensor]
         first, end = offset + access.first, offset + access.end
         size = self._subgraph.tensors[access.tensor].size_bytes
-        if offset % 16 or first < 0 or end > self._compiled.planned_bytes or access.end > size:
+        if (
+            offset % self._alignment(access.tensor)
+            or first < 0
+            or end > self._compiled.planned_bytes
+            or access.end > size
+        ):
             raise self._error(layer, f"uses {self._label(access.tensor)} not aligned or outside of its memory")
         return first, end
+
+    def _alignment(self, tensor: int) -> int:
+        """Bytes: that of TFLM's arena, and that of a word or an element where a tensor lies in another one."""
+        return max(4, self._subgraph.tensors[tensor].type.size_bytes) if tensor in self._viewed else 16
 
     def read(self, access: Access, layer: Layer | None) -> None:
         """PlanError unless the bytes hold the tensor's value."""

@@ -78,6 +78,15 @@ class Access:
 
 
 @dataclass(frozen=True)
+class View:
+    """A tensor, `part`, whose bytes are those of another one, `whole`, from its byte `first` on."""
+
+    part: int
+    whole: int
+    first: int
+
+
+@dataclass(frozen=True)
 class PixelRuns:
     """A call that is made once for each run of pixels: `counts` pixels each, from the first to the last or `backwards`.
 
@@ -100,7 +109,8 @@ class Call:
     """A kernel's call. `reads` and `writes` are of the whole call; with `runs`, of all of them.
 
     `success`: the value that the function returns when its arguments are right; "" for one that returns nothing.
-    `copies`: it is no kernel of TFLM's, so that the kernels' in-place distances do not hold for it.
+    `copies`: it is no kernel of TFLM's, so that the kernels' in-place distances do not hold for it. `view`: it copies a
+    whole tensor into a run of another one, or out of it, and is not needed where the one lies in the other.
     """
 
     function: str
@@ -110,6 +120,7 @@ class Call:
     success: str = ""
     runs: PixelRuns | None = None
     copies: bool = False
+    view: View | None = None
 
     def steps(self) -> Iterator[tuple[tuple[Access, ...], tuple[Access, ...]]]:
         """Reads and writes of each time that the function is called."""
@@ -211,7 +222,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Layer:
-    """An operator of the main subgraph as code. One without calls needs none, as its output is a view of its input.
+    """An operator of the main subgraph as code. `views` are the copies that it does not need.
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
     `framed`: the one call is of TFLM's own kernel. `control`: it has no calls but runs subgraphs.
@@ -228,6 +239,7 @@ class Layer:
     scratch_bytes: int = 0
     macs: int = 0
     framed: Framed | None = None
+    views: tuple[View, ...] = ()
     control: Control | None = None
 
     @property
@@ -362,7 +374,7 @@ class CompiledModel:
         return tuple(sorted({name for layer in self.layers for name in layer.functions}))
 
     @property
-    def called(self) -> frozenset[str]:
+    def called_functions(self) -> frozenset[str]:
         """All functions that the layers call."""
         return frozenset(call.function for layer in self.layers for call in layer.calls)
 

@@ -13,9 +13,6 @@ from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 
-VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
-"""Operators whose output has the bytes of input 0."""
-
 
 def view(b: LayerBuilder) -> None:
     """RESHAPE and its like: a copy where the plan could make no view of it."""
@@ -23,8 +20,7 @@ def view(b: LayerBuilder) -> None:
     source, output = node.input(0), node.output()
     if source.type is not output.type or source.size_bytes != output.size_bytes:
         raise b.refuse("has an output of another size than its input")
-    given = b.source(0, "input")
-    b.own("std::memcpy", b.result(), given, str(source.size_bytes), header="<cstring>")
+    b.copy()
 
 
 def pad(b: LayerBuilder) -> None:
@@ -72,5 +68,5 @@ def pad(b: LayerBuilder) -> None:
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "PAD": pad,
     "PADV2": pad,
-    **dict.fromkeys(VIEWS, view),
+    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), view),
 }
