@@ -352,6 +352,24 @@ def _whole(key: str) -> Draw:
     return draw
 
 
+def svdf(ops: Operators) -> Case:
+    """SVDF with an int16 state, as converters make it."""
+    depth, units, rank, memory = (ops.rng.choice((1, 2, 3, 5)) for _ in range(4))
+    filters = units * rank
+    source = ops.real((1, depth))
+    features = ops.weights((filters, depth), filters, 0, "int8", each=False)
+    state = Spec((1, memory * filters), "int16", variable=True, scale=ops.rng.uniform(0.0005, 0.002))
+    values = [ops.rng.randint(-3000, 3000) for _ in range(filters * memory)]
+    times = Spec((filters, memory), "int16", values, scale=ops.rng.uniform(0.0001, 0.0005))
+    assert isinstance(state.scale, float)
+    assert isinstance(times.scale, float)
+    bias = Spec(
+        (units,), "int32", [ops.rng.randint(-9000, 9000) for _ in range(units)], scale=state.scale * times.scale
+    )
+    inputs = (source, features, times, bias, state)
+    return Case("SVDF", inputs, (ops.real((1, units)),), {"rank": rank})
+
+
 _ALL = ("int8", "int16", "float32")
 _BYTES = ("int8", "float32")
 DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
@@ -378,6 +396,7 @@ DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
     "SOFTMAX to int16": (softmax_to_int16, ("int8",)),
     "CAST": (cast, _ALL),
     **{f"{key} of int32": (_whole(key), ("int8",)) for key in ("ADD", "MUL")},
+    "SVDF": (svdf, ("int8",)),
     "BATCH_MATMUL": (batch_matmul, _ALL),
     "CONV_2D": (_convolution(), _ALL),
     "CONV_2D with int4": (_convolution("int4"), ("int8",)),

@@ -9,8 +9,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.compiler.fixed_point import activation_range
-from tflm_zephyr.compiler.program import SCRATCH, Access, Call, ConstantArray, Layer, PixelRuns, Pointer, Value, View
+from tflm_zephyr.compiler.program import (
+    SCRATCH,
+    Access,
+    Call,
+    ConstantArray,
+    Context,
+    Layer,
+    PixelRuns,
+    Pointer,
+    Value,
+    View,
+)
 from tflm_zephyr.kernels import KernelLibrary, Node, macs, scale_of, zero_point_of
+from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
 
 CMSIS_NN = "cmsis_nn"
@@ -18,6 +30,7 @@ CMSIS_HEADER = "arm_nnfunctions.h"
 CMSIS_SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 _INT32 = range(-(2**31), 2**31)
 _MOST_LOOPS = 4
+_ALIGNMENT = 16
 
 
 class NotDirectError(Exception):
@@ -74,6 +87,8 @@ class LayerBuilder:
         self._headers: set[str] = set()
         self._functions: set[str] = set()
         self._scratch = 0
+        self._states: list[int] = []
+        self._contexts: list[Context] = []
 
     @property
     def cmsis_nn(self) -> bool:
@@ -109,6 +124,22 @@ class LayerBuilder:
     def optional_source(self, place: int, name: str, *, absent: str = "nullptr") -> str:
         """The same for an input that may be absent."""
         return absent if self.node.optional_input(place) is None else self.source(place, name)
+
+    def state(self, place: int, name: str) -> str:
+        """The local pointer to a variable, which the call reads and writes."""
+        tensor = self.node.input(place)
+        self._pointers[name] = Pointer(name, tensor.type.c_type, tensor.index, written=True)
+        self._states.append(tensor.index)
+        return name
+
+    def contexts(self, **sizes: int) -> list[str]:
+        """The addresses of CMSIS-NN's contexts by name, each with a scratch buffer of its own."""
+        at = 0
+        for name, size in sizes.items():
+            self._contexts.append(Context(name, at, size))
+            at = align_up(at + size, _ALIGNMENT)
+        self.scratch(at)
+        return [f"&{name}" for name in sizes]
 
     def integers(self, place: int) -> tuple[int, ...]:
         """The values of input `place`, a constant of int32 or int64. NotDirectError where it is none."""
@@ -320,7 +351,7 @@ class LayerBuilder:
         return tuple(
             Access(pointer.tensor, 0, self.node.subgraph.tensors[pointer.tensor].size_bytes)
             for pointer in self._pointers.values()
-            if not pointer.written
+            if not pointer.written or pointer.tensor in self._states
         )
 
     def _writes(self) -> tuple[Access, ...]:
@@ -343,6 +374,7 @@ class LayerBuilder:
             headers=tuple(sorted(self._headers)),
             functions=tuple(sorted(self._functions)),
             scratch_bytes=self._scratch,
+            contexts=tuple(self._contexts),
             macs=macs(node),
         )
 

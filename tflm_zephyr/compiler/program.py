@@ -221,11 +221,21 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Context:
+    """A cmsis_nn_context of a part of the layer's scratch buffer: `size` bytes from byte `first` on."""
+
+    name: str
+    first: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Layer:
-    """An operator of the main subgraph as code. `views` are the copies that it does not need.
+    """An operator of the main subgraph as code.
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
-    `framed`: the one call is of TFLM's own kernel. `control`: it has no calls but runs subgraphs.
+    `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `contexts` are its
+    scratch buffers for CMSIS-NN where there are several.
     """
 
     operator: int
@@ -240,6 +250,7 @@ class Layer:
     macs: int = 0
     framed: Framed | None = None
     views: tuple[View, ...] = ()
+    contexts: tuple[Context, ...] = ()
     control: Control | None = None
 
     @property

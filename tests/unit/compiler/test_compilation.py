@@ -93,7 +93,13 @@ def test_an_operator_without_code_is_named() -> None:
         compile_model(model, (M3,))
 
 
-def test_all_operators_of_a_dense_model_have_code() -> None:
+def test_dense_layers_on_helium_have_their_sums_as_constants() -> None:
     assert why_not(parse_model(dense()), (M3,)) == {}
-    with pytest.raises(ModelError, match="Helium"):
-        compile_model(parse_model(dense()), (HELIUM,))
+    plain, helium = (compile_model(parse_model(dense()), (library,)) for library in (M3, HELIUM))
+    names = [{constant.name.partition("_")[0] for constant in program.constants} for program in (plain, helium)]
+    assert "sums" not in names[0]
+    assert "sums" in names[1]
+    for layer in helium.layers:
+        if layer.key == "FULLY_CONNECTED":
+            assert "&kSums" in layer.calls[0].arguments
+            assert layer.scratch_bytes == 0

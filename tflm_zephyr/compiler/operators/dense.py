@@ -6,6 +6,7 @@ Sources: fully_connected_common.cc, fully_connected.cc and cmsis_nn/fully_connec
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 
 from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
@@ -20,7 +21,7 @@ from tflm_zephyr.compiler.operators.convolution import (
 from tflm_zephyr.compiler.operators.texts import float_text, limits
 from tflm_zephyr.compiler.program import PixelRuns
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
-from tflm_zephyr.model import TensorType
+from tflm_zephyr.model import Tensor, TensorType
 
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
@@ -62,8 +63,6 @@ def _arm(b: LayerBuilder) -> None:
     node = b.node
     outputs, depth = node.input(1).shape
     batches = node.output().elements // outputs
-    if any(mve for _, mve in b.cores) and not _as_convolution(node):
-        raise b.refuse("sums its weights at run time on a core with Helium")
     given = b.source(0, "input")
     low, high = b.clamp()
     offsets = {"input_offset": -zero_point_of(node.input(0)), "output_offset": zero_point_of(node.output())}
@@ -103,9 +102,12 @@ def _arm(b: LayerBuilder) -> None:
                 "kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift
             )
             quantisation = f"&{name}"
+    context = arm_context(b, "nullptr")
+    if any(mve for _, mve in b.cores) and not _as_convolution(node):
+        context = weight_sums(b, 1, -zero_point_of(node.input(0)), node.optional_input(2))
     b.cmsis(
         function,
-        arm_context(b, "nullptr"),
+        context,
         f"&{parameters}",
         quantisation,
         rows,
@@ -118,6 +120,23 @@ def _arm(b: LayerBuilder) -> None:
         b.result(),
         runs=runs,
     )
+
+
+def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None) -> str:
+    """The address of a context with the rows' sums times the input's offset, plus the bias: arm_vector_sum_s8().
+
+    Functions for cores with Helium want them; TFLM computes them in Prepare or at each run.
+    """
+    weights = b.node.input(place)
+    rows, columns = weights.shape
+    data = weights.data
+    if data is None or (bias is not None and bias.data is None):
+        raise b.refuse("has weights or a bias that are computed")
+    values = struct.unpack(f"<{rows * columns}b", data)
+    start = (0,) * rows if bias is None else struct.unpack(f"<{rows}i", bias.data or b"")
+    sums = [start[row] + offset * sum(values[row * columns : (row + 1) * columns]) for row in range(rows)]
+    array = b.int32s("sums", sums, f"of the rows of {weights.label}")
+    return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
 
 
 def _int16(b: LayerBuilder) -> None:
