@@ -61,6 +61,11 @@ def multiplier(real: float) -> Multiplier:
     return Multiplier(0, 0) if shift < -31 else Multiplier(value, shift)
 
 
+def logarithm(scale: float) -> float:
+    """The binary logarithm that CheckedLog2() rounds, in float32."""
+    return float32(float32(math.log(scale)) * float32(1.0 / float32(math.log(2.0))))
+
+
 def activation_range(activation: int, kind: TensorType, scale: float, zero_point: int) -> tuple[int, int]:
     """CalculateActivationRangeQuantized(): the clamp of an integer output, both ends included."""
     low, high = LIMITS[kind]

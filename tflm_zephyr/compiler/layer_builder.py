@@ -14,8 +14,8 @@ from tflm_zephyr.compiler.program import (
     Access,
     Call,
     ConstantArray,
-    Context,
     Layer,
+    Local,
     PixelRuns,
     Pointer,
     Value,
@@ -88,7 +88,7 @@ class LayerBuilder:
         self._functions: set[str] = set()
         self._scratch = 0
         self._states: list[int] = []
-        self._contexts: list[Context] = []
+        self._locals: list[Local] = []
 
     @property
     def cmsis_nn(self) -> bool:
@@ -134,12 +134,24 @@ class LayerBuilder:
 
     def contexts(self, **sizes: int) -> list[str]:
         """The addresses of CMSIS-NN's contexts by name, each with a scratch buffer of its own."""
-        at = 0
-        for name, size in sizes.items():
-            self._contexts.append(Context(name, at, size))
-            at = align_up(at + size, _ALIGNMENT)
-        self.scratch(at)
+        buffers = self.scratch_buffers(*sizes.values())
+        for (name, size), buffer in zip(sizes.items(), buffers, strict=True):
+            self._locals.append(Local(name, "const cmsis_nn_context", f"{{{buffer}, {size}}}"))
         return [f"&{name}" for name in sizes]
+
+    def scratch_buffers(self, *sizes: int) -> list[str]:
+        """The expressions of several scratch buffers, one behind the other."""
+        firsts, at = [], 0
+        for size in sizes:
+            firsts.append(at)
+            at = align_up(at + size, _ALIGNMENT)
+        scratch = self.scratch(at)
+        return [_behind(scratch, first) for first in firsts]
+
+    def local(self, name: str, c_type: str, *fields: str) -> str:
+        """The address of a struct that the function fills anew at each run."""
+        self._locals.append(Local(name, c_type, f"{{{', '.join(fields)}}}"))
+        return f"&{name}"
 
     def integers(self, place: int) -> tuple[int, ...]:
         """The values of input `place`, a constant of int32 or int64. NotDirectError where it is none."""
@@ -374,7 +386,7 @@ class LayerBuilder:
             headers=tuple(sorted(self._headers)),
             functions=tuple(sorted(self._functions)),
             scratch_bytes=self._scratch,
-            contexts=tuple(self._contexts),
+            locals=tuple(self._locals),
             macs=macs(node),
         )
 

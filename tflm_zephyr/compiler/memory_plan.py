@@ -158,8 +158,9 @@ def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement)
         for tensor in operator.outputs:
             born.setdefault(tensor, k + 1)
     dead.update(dict.fromkeys(subgraph.outputs, len(layers) + 1))
+    used = {access.tensor for layer in layers for call in layer.calls for access in (*call.reads, *call.writes)}
     for variable in (tensor.index for tensor in subgraph.tensors if tensor.is_variable):
-        if variable in dead:
+        if variable in used:
             born[variable], dead[variable] = 0, len(layers) + 1
     roots = dict.fromkeys(placement.of(tensor)[0] for tensor in born if not subgraph.tensors[tensor].is_constant)
     found = []

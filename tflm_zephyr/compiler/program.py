@@ -221,12 +221,12 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Context:
-    """A cmsis_nn_context of a part of the layer's scratch buffer: `size` bytes from byte `first` on."""
+class Local:
+    """A local struct of a layer's function that points into its scratch buffer: "const cmsis_nn_context"."""
 
     name: str
-    first: int
-    size: int
+    c_type: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ class Layer:
     """An operator of the main subgraph as code.
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
-    `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `contexts` are its
-    scratch buffers for CMSIS-NN where there are several.
+    `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `locals` are
+    CMSIS-NN's structs of its scratch buffers where there are several.
     """
 
     operator: int
@@ -250,7 +250,7 @@ class Layer:
     macs: int = 0
     framed: Framed | None = None
     views: tuple[View, ...] = ()
-    contexts: tuple[Context, ...] = ()
+    locals: tuple[Local, ...] = ()
     control: Control | None = None
 
     @property

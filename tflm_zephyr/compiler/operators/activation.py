@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import float32, multiplier, rounded, softmax_scaling
+from tflm_zephyr.compiler.fixed_point import float32, logarithm, multiplier, rounded, softmax_scaling
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.lookup_tables import exp_table, reciprocal_table
 from tflm_zephyr.compiler.operators.convolution import check_symmetric
@@ -138,7 +138,7 @@ def sigmoid_scaling_int16(scale: float, plain_shifts: tuple[int, ...]) -> tuple[
 
     Scales of 2^-12 (shift 0) and, for TANH, 2^-11 (shift 1) have no multiplier. TFLM compares logarithms, to 1e-3.
     """
-    exponent = float32(float32(math.log(scale)) * float32(1.0 / float32(math.log(2.0))))
+    exponent = logarithm(scale)
     shift = 12 + rounded(exponent)
     if abs(exponent - rounded(exponent)) < 1e-3 and shift in plain_shifts:
         return 0, shift

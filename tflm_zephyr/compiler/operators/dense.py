@@ -123,9 +123,15 @@ def _arm(b: LayerBuilder) -> None:
 
 
 def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None) -> str:
-    """The address of a context with the rows' sums times the input's offset, plus the bias: arm_vector_sum_s8().
+    """The address of a context with the rows' sums, which functions for cores with Helium want."""
+    array, rows = row_sums(b, "sums", place, offset, bias)
+    return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
 
-    Functions for cores with Helium want them; TFLM computes them in Prepare or at each run.
+
+def row_sums(b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor | None) -> tuple[str, int]:
+    """An array of the sums of the weights' rows times the input's offset, plus the bias, and its length.
+
+    arm_vector_sum_s8(); TFLM computes them in Prepare or at each run.
     """
     weights = b.node.input(place)
     rows, columns = weights.shape
@@ -135,8 +141,7 @@ def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None) -
     values = struct.unpack(f"<{rows * columns}b", data)
     start = (0,) * rows if bias is None else struct.unpack(f"<{rows}i", bias.data or b"")
     sums = [start[row] + offset * sum(values[row * columns : (row + 1) * columns]) for row in range(rows)]
-    array = b.int32s("sums", sums, f"of the rows of {weights.label}")
-    return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
+    return b.int32s(name, sums, f"of the rows of {weights.label}"), rows
 
 
 def _int16(b: LayerBuilder) -> None:

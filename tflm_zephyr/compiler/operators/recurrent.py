@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SVDF in int8 with CMSIS-NN. TFLM has its own loops in no header, so that they run in a frame.
+"""SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM in int8 with CMSIS-NN. TFLM has its own loops in no header.
 
-Sources: cmsis_nn/svdf.cc (tensorflow/lite/micro/kernels), Source/SVDFunctions in CMSIS-NN e9328d61.
+Sources: cmsis_nn/svdf.cc, cmsis_nn/unidirectional_sequence_lstm.cc, lstm_eval_common.cc
+(tensorflow/lite/micro/kernels); Source/SVDFunctions and Source/LSTMFunctions in CMSIS-NN e9328d61. CMSIS-NN's LSTM
+starts each run with a state of zeros: its variables are not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, multiplier
+from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, logarithm, multiplier, rounded
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.dense import weight_sums
+from tflm_zephyr.compiler.operators.dense import row_sums, weight_sums
 from tflm_zephyr.compiler.operators.texts import limits
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
-from tflm_zephyr.model import TensorType
+from tflm_zephyr.model import Tensor, TensorType
 
 _SVDF = "i0 int8 i1 int8 i3 int32 o0 int8"
 
@@ -76,4 +78,87 @@ def svdf(b: LayerBuilder) -> None:
     )
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"SVDF": svdf}
+_GATES = {"forget": 2, "input": 1, "cell": 3, "output": 4}
+"""By gate, the place of its input weights; 4 on are the recurrent weights, 11 on the bias."""
+_GATE_SCALE = 2.0**-12
+_OUTPUT_SCALE = 2.0**-15
+_TANH = 4  # ActivationFunctionType of the schema
+_LSTM_TYPES = " ".join(
+    [f"i{place} int8" for place in (0, *range(1, 9), 18)]
+    + [f"i{place} int32" for place in range(12, 16)]
+    + ["i19 int16 o0 int8"]
+)
+
+
+def gate_multiplier(source: Tensor, weights: Tensor) -> Multiplier:
+    """CreateGateParams(): both scales multiplied in float32, divided in double by that of the gate."""
+    return multiplier(float32(scale_of(source) * scale_of(weights)) / _GATE_SCALE)
+
+
+def _gate(b: LayerBuilder, name: str, place: int) -> str:
+    """A cmsis_nn_lstm_gate."""
+    node = b.node
+    source, state, bias = node.input(0), node.input(18), node.input(place + 11)
+    weights, recurrent = node.input(place), node.input(place + 4)
+    for tensor in (weights, recurrent):
+        if not tensor.is_constant or (tensor.quantization is not None and tensor.quantization.per_channel):
+            raise b.refuse("has weights that are computed, or of several scales")
+    first, second = gate_multiplier(source, weights), gate_multiplier(state, recurrent)
+    sums, _ = row_sums(b, f"{name}_sums", place, -zero_point_of(source), bias)
+    state_sums, _ = row_sums(b, f"{name}_state_sums", place + 4, -zero_point_of(state), None)
+    tanh = name == "cell" and node.option("fused_activation_function") == _TANH
+    fields = {
+        "input_multiplier": first.value,
+        "input_shift": first.shift,
+        "input_weights": b.source(place, f"{name}_weights"),
+        "input_effective_bias": sums,
+        "hidden_multiplier": second.value,
+        "hidden_shift": second.shift,
+        "hidden_weights": b.source(place + 4, f"{name}_state_weights"),
+        "hidden_effective_bias": state_sums,
+        "bias": b.source(place + 11, f"{name}_bias"),
+        "activation_type": "ARM_TANH" if tanh else "ARM_SIGMOID",
+    }
+    return "{" + ", ".join(f".{key} = {value}" for key, value in fields.items()) + "}"
+
+
+def lstm(b: LayerBuilder) -> None:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM with int8 activations and weights and an int16 cell state."""
+    node = b.node
+    if not b.cmsis_nn or not b.fits(_LSTM_TYPES) or len(node.input(0).shape) != 3:
+        raise b.refuse(f"has no direct code for {node.types}")
+    source, state, cell = node.input(0), node.input(18), scale_of(node.input(19))
+    major = bool(node.option("time_major"))
+    first, second, depth = source.shape
+    batch, steps = (second, first) if major else (first, second)
+    units = state.shape[-1]
+    given = b.source(0, "input")
+    clip = node.operator.options.get("cell_clip", 0.0)
+    clipped = min(max((float32(clip) if isinstance(clip, int | float) else 0.0) / cell, -32768.0), 32767.0)
+    scalings = {
+        "forget_to_cell": multiplier(_OUTPUT_SCALE * cell / cell),
+        "input_to_cell": multiplier(_OUTPUT_SCALE * _OUTPUT_SCALE / cell),
+        "output": multiplier(_OUTPUT_SCALE * _OUTPUT_SCALE / scale_of(state)),
+    }
+    inner = [(f"{name}_{part}", getattr(found, field)) for name, found in scalings.items()
+             for part, field in (("multiplier", "value"), ("shift", "shift"))]  # fmt: skip
+    fields: dict[str, object] = {
+        "time_major": int(major),
+        "batch_size": batch,
+        "time_steps": steps,
+        "input_size": depth,
+        "hidden_size": units,
+        "input_offset": -zero_point_of(source),
+        **dict(inner[:4]),
+        "cell_clip": int(clipped),
+        "cell_scale_power": rounded(logarithm(cell)),
+        **dict(inner[4:]),
+        "output_offset": zero_point_of(state),
+        **{f"{name}_gate": _gate(b, name, place) for name, place in _GATES.items()},
+    }
+    b.value("kParams", "cmsis_nn_lstm_params", **fields)
+    buffers = b.local("buffers", "cmsis_nn_lstm_context", *b.scratch_buffers(*(2 * batch * units,) * 3))
+    b.cmsis("arm_lstm_unidirectional_s8", given, b.result(), "&kParams", buffers)
+
+
+EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"SVDF": svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm}

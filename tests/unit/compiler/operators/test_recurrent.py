@@ -34,11 +34,13 @@ def test_the_state_is_read_and_written() -> None:
 
 def test_two_scratch_buffers_lie_side_by_side() -> None:
     layer = layer_of(case(), "cmsis_nn")
-    first, second = layer.contexts
-    assert first.first == 0
-    assert second.first >= first.size
-    assert second.first % 16 == 0
-    assert layer.scratch_bytes >= second.first + second.size
+    first, second = layer.locals
+    size = int(first.text.strip("{}").split(", ")[1])
+    behind, more = second.text.strip("{}").split(", ")
+    at = int(behind.partition(" + ")[2])
+    assert at >= size
+    assert at % 16 == 0
+    assert layer.scratch_bytes >= at + int(more)
 
 
 def test_multipliers_are_in_float32() -> None:
