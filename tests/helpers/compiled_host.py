@@ -107,7 +107,7 @@ class HostNetwork:
         address = ctypes.c_void_p(self.arena.ctypes.data)
         if self.program.framed or self.program.flags:
             assert self.library.prepare(address), "a kernel refused"
-        if self.program.framed or any(tensor.is_variable for tensor in self.program.model.main.tensors):
+        if self.program.framed or has_variables(self.program):
             self.library.reset(address)
 
     def poison(self, layer: Layer, value: int) -> None:
@@ -137,6 +137,11 @@ class HostNetwork:
         return found
 
 
+def has_variables(program: CompiledModel) -> bool:
+    """Whether variables lie in the arena; CMSIS-NN's LSTM does not use its own."""
+    return any(tensor.is_variable and tensor.index in program.offsets for tensor in program.model.main.tensors)
+
+
 def generated(model: Path, app: Path, kernels: str, tflm: TflmRevision, board: str = "mps2/an385") -> Generated:
     """An app of the model, called "net"."""
     config = AppConfig(
@@ -159,7 +164,7 @@ def build(made: Generated, folder: Path, checkouts: Checkouts) -> HostNetwork:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
-    stateful = any(tensor.is_variable for tensor in program.model.main.tensors)
+    stateful = has_variables(program)
     calls = (
         _CALLS + (_PREPARE if program.framed or program.flags else "") + (_RESET if program.framed or stateful else "")
     )
