@@ -64,9 +64,8 @@ def _arm(b: LayerBuilder) -> None:
     outputs, depth = node.input(1).shape
     batches = node.output().elements // outputs
     given = b.source(0, "input")
-    low, high = b.clamp()
     offsets = {"input_offset": -zero_point_of(node.input(0)), "output_offset": zero_point_of(node.output())}
-    activation = limits((low, high))
+    activation = limits(b.clamp())
     single = dense_multiplier(node)
     each = channel_multipliers(node, outputs) if _per_channel(node) else (single,) * outputs
     if _as_convolution(node):
@@ -102,12 +101,9 @@ def _arm(b: LayerBuilder) -> None:
                 "kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift
             )
             quantisation = f"&{name}"
-    context = arm_context(b, "nullptr")
-    if any(mve for _, mve in b.cores) and not _as_convolution(node):
-        context = weight_sums(b, 1, -zero_point_of(node.input(0)), node.optional_input(2))
     b.cmsis(
         function,
-        context,
+        _sums_context(b),
         f"&{parameters}",
         quantisation,
         rows,
@@ -120,6 +116,14 @@ def _arm(b: LayerBuilder) -> None:
         b.result(),
         runs=runs,
     )
+
+
+def _sums_context(b: LayerBuilder) -> str:
+    """The address of a context without a buffer, on a core with Helium with the sums of the weights."""
+    node = b.node
+    if _as_convolution(node) or not any(mve for _, mve in b.cores):
+        return arm_context(b, "nullptr")
+    return weight_sums(b, 1, -zero_point_of(node.input(0)), node.optional_input(2))
 
 
 def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None) -> str:
