@@ -26,7 +26,10 @@ _MOST_PIXELS = 1 << 16  # along one axis of an image
 
 
 def takes_half_pixels(core: Core) -> bool:
-    """Whether RESIZE_NEAREST_NEIGHBOR of the core's TFLM reads the option half_pixel_centers."""
+    """Whether RESIZE_NEAREST_NEIGHBOR of the core's TFLM reads the option half_pixel_centers.
+
+    The in-place rule and its check below say it for themselves, as they share nothing.
+    """
     return core.revision not in BEFORE_4_4
 
 
@@ -44,7 +47,7 @@ def _nearest_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     element = source.type.size_bytes
     out_steps, in_steps = steps(result.shape, element), steps(source.shape, element)
     corners = bool(node.option("align_corners"))
-    half = bool(node.option("half_pixel_centers")) and takes_half_pixels(core)
+    half = bool(node.option("half_pixel_centers")) and core.revision not in BEFORE_4_4
     lead = affine_lead([(source.shape[0], out_steps[0], in_steps[0])])
     for axis in (1, 2):
         sizes = source.shape[axis], result.shape[axis]
@@ -73,7 +76,7 @@ def _nearest_last_reads(node: Node, core: Core, place: int, output: int) -> Iter
         return None
     pixel = depth * given.type.size_bytes
     corners = bool(node.option("align_corners"))
-    half = takes_half_pixels(core) and bool(node.option("half_pixel_centers"))
+    half = core.revision not in BEFORE_4_4 and bool(node.option("half_pixel_centers"))
     rows, columns = _last_copies(height, out_height, corners, half), _last_copies(width, out_width, corners, half)
 
     def runs() -> Iterator[Run]:
