@@ -46,7 +46,7 @@ KNOWN_PINS: Mapping[str, Pins] = MappingProxyType(
         pins.tflm: pins
         for pins in (
             Pins(PINNED_REVISION, _CMSIS_NN, ZephyrVersion("4.1.0"), ("4.1",)),
-            Pins(ZEPHYR_4_4_REVISION, _CMSIS_NN, ZephyrVersion("4.4.0"), ()),
+            Pins(ZEPHYR_4_4_REVISION, _CMSIS_NN, ZephyrVersion("4.4.0"), ("4.1",)),
         )
     }
 )
