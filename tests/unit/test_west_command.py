@@ -91,20 +91,20 @@ def origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     origins = tmp_path / "origins"
     for name in ("tflm_zephyr", "boards", "templates", "scripts"):
         shutil.copytree(ROOT / name, origins / "us" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "west.yml", origins / "us")
+    manifest = (ROOT / "west.yml").read_text()
+    assert ZEPHYRS in manifest
+    (origins / "us" / "west.yml").write_text(manifest.replace(ZEPHYRS, origins.as_uri()))
     (origins / "zephyr").mkdir()
     (origins / "zephyr" / "west.yml").write_text("manifest:\n  projects: []\n")
     (origins / "zephyr" / "Kconfig.zephyr").touch()
     (origins / "zephyr" / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 1\nPATCHLEVEL = 0\n")
     repository(origins / "us")
     repository(origins / "zephyr")
-    config = tmp_path / "gitconfig"
-    config.write_text(f'[url "file://{origins}/"]\n  insteadOf = https://github.com/zephyrproject-rtos/\n')
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     return origins
 
 
+ZEPHYRS = "https://github.com/zephyrproject-rtos"
 LISTED = "      west-commands: scripts/west-commands.yml"
 IMPORTED = "      import: true"
 
@@ -117,7 +117,7 @@ def test_west_update_brings_the_commands(origins: Path, tmp_path: Path, how: str
     (top / "app").mkdir(parents=True)
     shutil.copy(ROOT / "samples" / "digits" / "digits.tflite", top / "app")
     (top / "app" / "west.yml").write_text(
-        f"manifest:\n  projects:\n    - name: tflm_zephyr\n      url: file://{origins}/us\n"
+        f"manifest:\n  projects:\n    - name: tflm_zephyr\n      url: {origins.as_uri()}/us\n"
         f"      revision: main\n{how}\n  self:\n    path: app\n"
     )
     for argv in (["init", "-l", "app"], ["update"]):

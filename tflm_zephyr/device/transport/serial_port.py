@@ -69,13 +69,13 @@ class SerialLink:
         # pyserial's rfc2217:// takes no time-out for writing: its socket has the system's.
         write_timeout = None if self.name.startswith("rfc2217:") else _WRITE_TIMEOUT_S
         url = self.name if self._find is None else self._find()
-        # Beside OSError, pyserial's URL handlers raise what their parsing does, and NotImplementedError for a setting
-        # that they lack, such as a rate of no standard or a write time-out.
+        # Beside OSError, pyserial's URL handlers raise what their parsing does, and a RuntimeError for a setting that
+        # they lack, such as a rate of no standard or a write time-out.
         try:
             self._port = serial.serial_for_url(
                 url, baudrate=self._baudrate, timeout=_POLL_S, write_timeout=write_timeout, exclusive=True
             )
-        except (OSError, ValueError, AttributeError, TypeError, EOFError, NotImplementedError) as err:
+        except (OSError, ValueError, AttributeError, TypeError, EOFError, RuntimeError) as err:
             raise self._refused(err) from err
 
     def close(self) -> None:
