@@ -41,6 +41,7 @@ def test_photographs_through_person_detect(tool: Tool, shared: Path) -> None:
     assert [bool(answer["notes"]) for answer in plain["answers"]] == [True, False]
 
 
+@pytest.mark.slow
 def test_recordings_through_two_models(tool: Tool, shared: Path) -> None:
     Path("labels.txt").write_text("silence\nunknown\nyes\nno\n")
     names = ("yes", "no", "silence", "noise")

@@ -30,6 +30,7 @@ def same_bytes(model: Model, plain: list[str] | None) -> int:
     return head.in_place_count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 def test_overlaps_and_orders(kind: str) -> None:
     overlapping = reordered = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -26,30 +27,38 @@ def test_the_root_holds_a_handful() -> None:
     assert len([name for name in MODULES if room_of(name) == "root"]) <= 9
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if room_of(name) != "root"])
-def test_imports_point_down(name: str) -> None:
+def test_imports_point_down() -> None:
     order = {room: index for index, room in enumerate(documented_rooms())}
-    room = room_of(name)
-    above = {other for other in imported(name) if order[room_of(other)] > order[room]}
-    assert not above, f"{name} imports from rooms above its own in docs/architecture.md: {sorted(above)}"
+    upward = [
+        f"{name} imports {other}"
+        for name in MODULES
+        if room_of(name) != "root"
+        for other in sorted(imported(name))
+        if order[room_of(other)] > order[room_of(name)]
+    ]
+    assert not upward, "rooms that are lower in docs/architecture.md:\n" + "\n".join(upward)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_other_rooms_are_entered_by_their_face(name: str) -> None:
-    faces = public_faces()
-    for source, what in imports_of(name):
-        if not source or room_of(source) in ("root", "cli", room_of(name)):
-            continue
-        assert source in faces, f"{name} reaches past the face of {room_of(source)}: {source}"
-        face = tree_of(source)
-        listed = next(node.value for node in face.body if isinstance(node, ast.Assign))
-        assert what in ast.literal_eval(listed), f"{name} imports {what}, which {source} does not list in __all__"
+def test_other_rooms_are_entered_by_their_face() -> None:
+    listed = {face: listed_in(face) for face in public_faces() - {"root", "cli"}}
+    past = [
+        f"{name} imports {what} from {source}"
+        for name in MODULES
+        for source, what in imports_of(name)
+        if source and room_of(source) not in ("root", "cli", room_of(name)) and what not in listed.get(source, ())
+    ]
+    assert not past, "not in the __all__ of a room's face:\n" + "\n".join(past)
 
 
 @pytest.mark.parametrize("face", sorted(public_faces() - {"root", "cli", "device"}))
 def test_a_face_lists_what_it_imports(face: str) -> None:
-    (listed,) = (ast.literal_eval(node.value) for node in tree_of(face).body if isinstance(node, ast.Assign))
-    assert set(listed) == {what for source, what in imports_of(face)}
+    assert listed_in(face) == {what for source, what in imports_of(face)}
+
+
+def listed_in(face: str) -> set[str]:
+    """The names in the `__all__` of a room's face; of a package that has none, nothing."""
+    listed = [node.value for node in tree_of(face).body if isinstance(node, ast.Assign)]
+    return set(ast.literal_eval(listed[0])) if listed else set()
 
 
 def test_no_cycles() -> None:
@@ -60,44 +69,60 @@ def test_no_cycles() -> None:
         raise AssertionError(f"circular imports: {' -> '.join(err.args[1])}") from err
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_only_process_starts_children(name: str) -> None:
-    starters = {"subprocess", "multiprocessing", "pty"}
+def test_only_process_starts_children() -> None:
+    starting = [f"{name} line {line}" for name in MODULES for line in child_starts(name)]
+    assert not starting, "child processes start in process alone:\n" + "\n".join(starting)
+
+
+def child_starts(name: str) -> Iterator[int]:
+    """The lines of a module that start child processes, or import a library that does."""
+    starters = {"subprocess", "multiprocessing", "pty"} if name != "process" else set()
     for node in ast.walk(tree_of(name)):
-        names = []
+        found: set[str] = set()
         if isinstance(node, ast.Import):
-            names = [alias.name.partition(".")[0] for alias in node.names]
+            found = starters & {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            names = [(node.module or "").partition(".")[0]]
+            found = starters & {(node.module or "").partition(".")[0]}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            starting = re.match(r"(system|popen|fork|forkpty|exec[lv]\w*|spawn[lv]\w*|posix_spawn\w*)$", node.attr)
-            assert not starting, f"{name} line {node.lineno}: os.{node.attr}"
-        if name != "process":
-            assert not starters & set(names), f"{name} line {node.lineno}"
+            found = set(
+                re.findall(r"^(?:system|popen|fork|forkpty|exec[lv]\w*|spawn[lv]\w*|posix_spawn\w*)$", node.attr)
+            )
+        if found:
+            yield node.lineno
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES) - PRINTERS))
-def test_only_the_command_line_prints(name: str) -> None:
+def test_only_the_command_line_prints() -> None:
+    printing = [f"{name} line {line}" for name in sorted(set(MODULES) - PRINTERS) for line in prints(name)]
+    assert not printing, "only the command line prints:\n" + "\n".join(printing)
+
+
+def prints(name: str) -> Iterator[int]:
+    """The lines of a module that print, read or name a standard stream."""
+    streams = ("stdout", "stderr", "stdin")
     for node in ast.walk(tree_of(name)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("print", "input"), f"{name} line {node.lineno}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
-            assert node.attr not in ("stdout", "stderr", "stdin"), f"{name} line {node.lineno}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input"):
+            yield node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in streams:
+            yield from [node.lineno] if node.value.id == "sys" else []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_says_what_it_is(name: str) -> None:
-    lines = MODULES[name].read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "# SPDX-License-Identifier: Apache-2.0"
-    assert ast.get_docstring(tree_of(name)), f"{name} has no docstring"
+def test_every_module_says_what_it_is() -> None:
+    silent = [name for name in MODULES if not ast.get_docstring(tree_of(name))]
+    assert not silent, "no docstring: " + ", ".join(silent)
+    licence = "# SPDX-License-Identifier: Apache-2.0\n"
+    bare = [name for name, path in MODULES.items() if not path.read_text(encoding="utf-8").startswith(licence)]
+    assert not bare, "no licence line: " + ", ".join(bare)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_functions_fit_a_screen(name: str) -> None:
-    for node in ast.walk(tree_of(name)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION_LINES, f"{name}.{node.name} has {lines} lines: cut it by job"
+def test_functions_fit_a_screen() -> None:
+    long = [
+        f"{name}.{node.name}"
+        for name in MODULES
+        for node in ast.walk(tree_of(name))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (node.end_lineno or node.lineno) - node.lineno + 1 > LONGEST_FUNCTION_LINES
+    ]
+    assert not long, f"more than {LONGEST_FUNCTION_LINES} lines, cut them by job: " + ", ".join(long)
 
 
 def test_imports_are_found_where_they_are() -> None:

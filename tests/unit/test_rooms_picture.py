@@ -26,9 +26,15 @@ def script() -> ModuleType:
     return module
 
 
-def test_the_picture_is_up_to_date(script: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def picture(script: ModuleType) -> str:
+    drawn: str = script.picture()
+    return drawn
+
+
+def test_the_picture_is_up_to_date(picture: str) -> None:
     drawn = (ROOT / "docs" / "rooms.svg").read_text(encoding="utf-8")
-    assert drawn == script.picture(), "imports or the table of rooms changed: run python docs/draw_rooms.py"
+    assert drawn == picture, "imports or the table of rooms changed: run python docs/draw_rooms.py"
 
 
 def test_it_draws_the_imports_that_are_checked(script: ModuleType) -> None:
@@ -36,8 +42,8 @@ def test_it_draws_the_imports_that_are_checked(script: ModuleType) -> None:
     assert script.imports() == {(here, there) for here, there in pairs if here not in ("root", there)}
 
 
-def test_it_shows_every_room_and_import(script: ModuleType) -> None:
-    tree = ElementTree.fromstring(script.picture())
+def test_it_shows_every_room_and_import(script: ModuleType, picture: str) -> None:
+    tree = ElementTree.fromstring(picture)
     names = [text.text for text in tree.iter(f"{SVG}text") if text.get("class") == "name"]
     dots = list(tree.iter(f"{SVG}circle"))
     assert names == documented_rooms()

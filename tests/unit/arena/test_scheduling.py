@@ -159,6 +159,7 @@ def test_an_order_that_is_none_is_refused() -> None:
             in_operator_order(two_branches(True), wrong)
 
 
+@pytest.mark.slow
 def test_thousands_of_operators_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     model, steps = random_graph(3, 5_000), Counter[str]()
     run = scheduling._Section._run

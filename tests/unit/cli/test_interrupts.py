@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers.marks import rest_slow
 from tests.helpers.processes import alive, gone, pid_from, start
 from tflm_zephyr import process
 from tflm_zephyr.cli import interrupts
@@ -51,7 +52,7 @@ def generating(
             command.kill()
 
 
-@pytest.mark.parametrize(("sig", "code"), _SIGNALS)
+@pytest.mark.parametrize(("sig", "code"), rest_slow(_SIGNALS))
 @pytest.mark.parametrize("deaf", [False, True], ids=["", "children ignore SIGTERM"])
 def test_one_signal_ends_both_engines(
     tmp_path: Path, model_file: Path, sig: signal.Signals, code: int, deaf: bool
@@ -120,6 +121,7 @@ def test_a_signal_that_the_shell_ignores_stays_ignored() -> None:
     assert done.stdout == "still there\n"
 
 
+@pytest.mark.slow
 def test_real_engines_end_with_one_sigterm(tmp_path: Path, model_file: Path) -> None:
     """As `timeout` ends a command: 60,000 reference runs keep both engines busy."""
     pytest.importorskip("tflite_micro")

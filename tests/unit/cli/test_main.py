@@ -19,6 +19,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.fakes.records import lines_of
 from tests.fakes.west import FakeWest, make_workspace
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.processes import gone, pid_from, start
 from tests.helpers.small_models import dense, unary
@@ -585,7 +586,7 @@ def test_boards_and_ports(tool: Tool) -> None:
 # -- signals and pipes ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sig", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sig", "code"), rest_slow([(signal.SIGINT, 130), (signal.SIGTERM, 143)]))
 def test_a_signal_ends_qemu_too(app: Path, qemu: Path, tmp_path: Path, sig: signal.Signals, code: int) -> None:
     with start("run", app, FAKE_QEMU_EXIT="hang") as child:
         try:
@@ -603,7 +604,7 @@ def test_a_signal_ends_qemu_too(app: Path, qemu: Path, tmp_path: Path, sig: sign
     assert gone(pid)
 
 
-@pytest.mark.parametrize(("sig", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sig", "code"), rest_slow([(signal.SIGINT, 130), (signal.SIGTERM, 143)]))
 def test_a_signal_ends_west_too(app: Path, west: FakeWest, tmp_path: Path, sig: signal.Signals, code: int) -> None:
     slow = f"""
 import pathlib, subprocess, time

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers.marks import rest_slow
 
 TOOLS = ("cmake", "ninja", "gcc", "g++")
 pytestmark = pytest.mark.skipif(any(shutil.which(tool) is None for tool in TOOLS), reason=f"needs {TOOLS}")
@@ -171,13 +172,16 @@ set(CONFIG_TFLM_ZEPHYR_DEBUG y)
 
 @pytest.mark.parametrize(
     ("settings", "core"),
-    [
-        ("set(CONFIG_ARMV8_1_M_MVEI y)", "cortex-m55"),
-        ("unset(CONFIG_CPU_CORTEX_M4)", "cortex-m3"),
-        ("unset(CONFIG_CPU_CORTEX_M4)\nset(CONFIG_CPU_CORTEX_M33 y)", "cortex-m33+nodsp"),
-        ("unset(CONFIG_CPU_CORTEX_M4)\nset(CONFIG_CPU_CORTEX_M33 y)\nset(CONFIG_ARMV8_M_DSP y)", "cortex-m33"),
-        ("unset(CONFIG_CPU_CORTEX_M4)\nunset(CONFIG_CPU_CORTEX_M)\nset(ARCH riscv)", "riscv"),
-    ],
+    rest_slow(
+        [
+            ("set(CONFIG_ARMV8_1_M_MVEI y)", "cortex-m55"),
+            ("unset(CONFIG_CPU_CORTEX_M4)", "cortex-m3"),
+            ("unset(CONFIG_CPU_CORTEX_M4)\nset(CONFIG_CPU_CORTEX_M33 y)", "cortex-m33+nodsp"),
+            ("unset(CONFIG_CPU_CORTEX_M4)\nset(CONFIG_CPU_CORTEX_M33 y)\nset(CONFIG_ARMV8_M_DSP y)", "cortex-m33"),
+            ("unset(CONFIG_CPU_CORTEX_M4)\nunset(CONFIG_CPU_CORTEX_M)\nset(ARCH riscv)", "riscv"),
+        ],
+        2,
+    ),
 )
 def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> None:
     project.configure(CALL, settings=settings)
@@ -186,21 +190,24 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
 
 @pytest.mark.parametrize(
     ("calls", "settings", "error"),
-    [
-        ([CALL], "unset(CONFIG_TFLM_ZEPHYR)", "set CONFIG_TFLM_ZEPHYR=y in prj.conf"),
-        ([CALL], "set(CONFIG_TENSORFLOW_LITE_MICRO y)", "Set it to n"),
-        ([CALL], "unset(ZEPHYR_TFLITE_MICRO_MODULE_DIR)", "this workspace has no tflite-micro module"),
-        ([CALL, CALL], "", "there is a model of that name already"),
-        ([CALL.replace("app", "ap")], "", "there is no target ap"),
-        (["tflm_model(app NAME net)"], "", "NAME or MODEL is missing"),
-        ([CALL.replace(")", " ARENAS 5)")], "", "tflm_model(app): ARENAS;5 : not an argument"),
-        ([CALL], "set(CONFIG_64BIT y)", "not known for 64 bits. Give ARENA; net_arena() says what is used"),
-        (
-            [CALL, "tflm_model(app NAME two MODEL net.model KERNELS cmsis_nn)"],
-            "",
-            "two) has cmsis_nn kernels, and net has reference. One application has one kernel library",
-        ),
-    ],
+    rest_slow(
+        [
+            ([CALL], "unset(CONFIG_TFLM_ZEPHYR)", "set CONFIG_TFLM_ZEPHYR=y in prj.conf"),
+            ([CALL], "set(CONFIG_TENSORFLOW_LITE_MICRO y)", "Set it to n"),
+            ([CALL], "unset(ZEPHYR_TFLITE_MICRO_MODULE_DIR)", "this workspace has no tflite-micro module"),
+            ([CALL, CALL], "", "there is a model of that name already"),
+            ([CALL.replace("app", "ap")], "", "there is no target ap"),
+            (["tflm_model(app NAME net)"], "", "NAME or MODEL is missing"),
+            ([CALL.replace(")", " ARENAS 5)")], "", "tflm_model(app): ARENAS;5 : not an argument"),
+            ([CALL], "set(CONFIG_64BIT y)", "not known for 64 bits. Give ARENA; net_arena() says what is used"),
+            (
+                [CALL, "tflm_model(app NAME two MODEL net.model KERNELS cmsis_nn)"],
+                "",
+                "two) has cmsis_nn kernels, and net has reference. One application has one kernel library",
+            ),
+        ],
+        2,
+    ),
 )
 def test_what_cannot_be_is_said(project: Project, calls: list[str], settings: str, error: str) -> None:
     assert error in project.configure(*calls, settings=settings)

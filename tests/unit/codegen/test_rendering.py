@@ -18,6 +18,7 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import chain
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.cli.main import build_parser
@@ -326,7 +327,24 @@ def test_hostile_names_compile(tmp_path: Path, standard: str) -> None:
 @needs_gxx
 @pytest.mark.parametrize(
     "name",
-    ["sin", "time", "index", "log", "signal", "errno", "linux", "size_t", "tensor", "self_test", "main", "k", "std"],
+    rest_slow(
+        [
+            "sin",
+            "errno",
+            "std",
+            "time",
+            "index",
+            "log",
+            "signal",
+            "linux",
+            "size_t",
+            "tensor",
+            "self_test",
+            "main",
+            "k",
+        ],
+        3,
+    ),
 )
 def test_models_may_be_called_what_the_c_library_calls_its_own(tmp_path: Path, name: str) -> None:
     spec = app(model(identifier(name)))

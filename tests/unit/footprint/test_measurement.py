@@ -180,7 +180,12 @@ def test_a_mark_at_a_models_start_does_not_give_it_its_name(kit: Tools, tmp_path
 
 
 @pytest.mark.parametrize(
-    "flags", [("-ffunction-sections", "-fdata-sections"), ("-O0",), ("-O3", "-falign-functions=32")]
+    "flags",
+    [
+        ("-ffunction-sections", "-fdata-sections"),
+        pytest.param(("-O0",), marks=pytest.mark.slow),
+        pytest.param(("-O3", "-falign-functions=32"), marks=pytest.mark.slow),
+    ],
 )
 def test_any_layout_adds_up(kit: Tools, tmp_path: Path, flags: tuple[str, ...]) -> None:
     small = link(tmp_path, kit, None, *flags)
@@ -345,6 +350,7 @@ def test_bad_maps_are_one_line(copy: Small, kit: Tools, tmp_path_factory: pytest
     assert "delete it" in one_line(caught.value, copy.map)
 
 
+@pytest.mark.slow
 def test_damaged_maps_never_crash(small: Small) -> None:
     image, lines = load_elf(small.elf), small.map.read_text().splitlines()
     dice = random.Random(1)

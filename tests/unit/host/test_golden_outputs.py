@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.host_models import unknown_operator
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import golden_outputs, run
@@ -110,7 +111,7 @@ def test_litert_is_the_source_where_both_agree() -> None:
 
 
 @pytest.mark.usefixtures("engines")
-@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("runs", rest_slow([3, 1]))
 def test_where_engines_differ_tflm_decides_with_a_note(runs: int) -> None:
     model = dense_layers(60)
     found = attempt(model, runs=runs)
@@ -129,7 +130,7 @@ def both(model: Model, seeds: int) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.usefixtures("engines")
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", rest_slow([2, 1]))
 def test_seeds_on_which_both_agree_are_sought(runs: int) -> None:
     model = dense_layers(8, seed=2)
     agreeing, _ = both(model, runs + golden_outputs.SPARE_SEEDS)
@@ -139,6 +140,7 @@ def test_seeds_on_which_both_agree_are_sought(runs: int) -> None:
     assert found.source.startswith("LiteRT ") and "TFLM" not in found.source and found.notes == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engines")
 def test_the_source_of_a_mixed_set_tells_both() -> None:
     model, runs = dense_layers(8, seed=2), 12
@@ -168,6 +170,7 @@ def test_given_inputs_are_not_exchanged() -> None:
     assert any("output bytes of 1 of 2 runs" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engines")
 def test_few_children_however_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     children: list[str] = []

@@ -86,6 +86,7 @@ def asked(problem: Problem) -> object:
     return why_unsafe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [False, True])
 def test_against_trying_everything(odd: bool) -> None:
     """Only outputs that start above their inputs, which no search tries, can leave a plan above the best one."""

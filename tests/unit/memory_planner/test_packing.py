@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.marks import rest_slow
 from tflm_zephyr.memory_planner import packing
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.csv_files import load_problem
@@ -106,6 +107,7 @@ def test_an_optimum_above_the_lower_bound_is_proven() -> None:
     assert (lower_bound(problem), plan.proven_bytes, plan.size_bytes) == (80, 96, 96)
 
 
+@pytest.mark.slow
 def test_ten_thousand_buffers() -> None:
     rng = random.Random(3)
     buffers = tuple(
@@ -115,7 +117,7 @@ def test_ten_thousand_buffers() -> None:
     check_plan(plan)
 
 
-@pytest.mark.parametrize("name", [*"ABCEF", pytest.param("D", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", rest_slow("ABCDEF", 2))
 def test_hard_problems_fit_their_capacity(shared: Path, name: str) -> None:
     problem = load_problem(shared / "allocation-problems" / f"{name}.{CAPACITY}.csv")
     plan = pack(problem, capacity=CAPACITY)
@@ -128,6 +130,7 @@ def test_minimallocs_example_is_packed_perfectly(shared: Path) -> None:
     check_plan(plan, arena_bytes=12)
 
 
+@pytest.mark.slow
 def test_many_buffers_over_their_inputs_reach_the_bound() -> None:
     """A chain in which an output may be in place, or start a little below its input."""
     rng = random.Random(3)

@@ -20,6 +20,7 @@ import tflite
 from scripts import schema_json
 from tests.conftest import ROOT
 from tests.helpers.damaged_models import damaged, rich
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import schema
@@ -366,7 +367,7 @@ def test_truncation_at_every_length(data: bytes) -> None:
     assert survives(data)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", rest_slow(range(4)))
 def test_random_damage(seed: int) -> None:
     rng = random.Random(seed)
     bases = (rich(), rich(external=True), rich(align=1), chain())

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fakes.session import FakeSession
 from tests.helpers.host_models import svdf
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
@@ -61,6 +62,7 @@ def test_the_first_differing_operator_is_named_with_inputs() -> None:
     assert differing.inputs[0].data == bytes(v if v < 128 else 0 for v in random_samples(model, 1, 0)[0].inputs[0])
 
 
+@pytest.mark.slow
 def test_outputs_overwritten_later_or_not_repeatable() -> None:
     model = parse_model(chain(2, 16))
     wrong = FakeSession(model.data, outputs=lambda given: (bytes(16),))
@@ -88,7 +90,9 @@ class Seen(FakeSession):
         )
 
 
-@pytest.mark.parametrize(("seen", "size", "told"), [(0, 99, "none of 2"), (1, 99, "1 of 2"), (2, 3, "none of 2")])
+@pytest.mark.parametrize(
+    ("seen", "size", "told"), rest_slow([(0, 99, "none of 2"), (1, 99, "1 of 2"), (2, 3, "none of 2")])
+)
 def test_what_was_not_captured_is_not_said_to_be_right(seen: int, size: int, told: str) -> None:
     model = parse_model(chain(2, 16))
     session = Seen(model.data, outputs=lambda given: (bytes(16),))
@@ -119,6 +123,7 @@ def test_operators_of_other_subgraphs_are_noted_as_not_compared() -> None:
     assert "the 1 operators of other subgraphs were not compared" in said and "right as it ended" not in said
 
 
+@pytest.mark.slow
 def test_state_is_brought_back_before_the_capture() -> None:
     model = parse_model(svdf())
     given = bytes([9, 3, 200, 77])
@@ -140,6 +145,7 @@ def float_model() -> bytes:
     return model.finish()
 
 
+@pytest.mark.slow
 def test_floats_may_be_apart_by_as_much_as_arithmetic_is() -> None:
     model = parse_model(float_model())
     sample = Sample("a", (struct.pack("<2f", 0.0, 0.0),))
@@ -228,6 +234,7 @@ def test_the_command_line_says_what_it_lacks(tool: Tool, device: FakeSession) ->
     assert done.code == 0 and "  2 of 2 equal" in done.out
 
 
+@pytest.mark.slow
 def test_an_app_names_its_model_and_has_a_copy(tool: Tool, monkeypatch: pytest.MonkeyPatch, model_file: Path) -> None:
     assert tool("generate", model_file, "-o", "app", "-b", "mps2/an385").code == 0
     session = FakeSession(model_file.read_bytes())

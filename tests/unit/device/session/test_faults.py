@@ -19,6 +19,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.fakes.link.toy import BYTES, ToyLink, expected
 from tests.fakes.link.wire import DamagedFrames, HarmedLink, Noise, PtyDevice
+from tests.helpers.marks import rest_slow
 from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import Kind
 from tflm_zephyr.device.session.device_session import DeviceSession
@@ -50,7 +51,7 @@ NOISES: dict[str, Callable[[int], Noise]] = {
 }
 
 
-@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("kind", rest_slow(NOISES))
 def test_bytes_that_come_to_harm_are_made_up_for(program: Path, tmp_path: Path, kind: str) -> None:
     there, back = NOISES[kind](1), NOISES[kind](2)
     device = PtyDevice(program, tmp_path, to_device=there, to_host=back)
@@ -244,6 +245,7 @@ def test_another_version_of_the_protocol_is_reported(program: Path, monkeypatch:
         pass
 
 
+@pytest.mark.slow
 def test_a_silent_port_and_one_with_another_app_are_reported(program: Path, tmp_path: Path) -> None:
     for before, said in (
         (b"", "nothing received within 1 s"),
@@ -333,7 +335,7 @@ def test_an_interrupt_that_loses_the_state_is_reported_once(program: Path, reset
     stopped._link.close()
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", rest_slow([signal.SIGKILL, signal.SIGINT]))
 def test_a_killed_host_process_leaves_the_device_usable(
     program: Path, tmp_path: Path, signal_number: signal.Signals
 ) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fakes.liar import Liar, Lie, Tensor, paused
+from tests.helpers.marks import rest_slow
 from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message
 from tflm_zephyr.device.session import channel
@@ -171,7 +172,7 @@ def test_an_unknown_status_is_reported_with_its_number() -> None:
         session.invoke([bytes(4)])
 
 
-@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("times", rest_slow([5, 1]))
 def test_a_device_that_asks_again_and_again_is_given_up_in_time(times: int) -> None:
     def lie(message: Message) -> list[Message] | None:
         again = [Message(AGAIN, 0, message.seq, message.session, b"")] * times

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import link
 from tests.fakes.link.toy import ToyLink
 from tests.fakes.link.wire import HarmedLink
+from tests.helpers.marks import rest_slow
 
 
 def slowed(program: Path, *words: str) -> HarmedLink:
@@ -21,7 +22,7 @@ def slowed(program: Path, *words: str) -> HarmedLink:
     return HarmedLink(ToyLink(program, *words), to_device=wait)
 
 
-@pytest.mark.parametrize("slow", ["frames", "echo"])
+@pytest.mark.parametrize("slow", rest_slow(["echo", "frames"]))
 def test_a_missed_goal_is_reported_and_is_exit_code_1(
     program: Path, slow: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

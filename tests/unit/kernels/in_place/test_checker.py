@@ -15,6 +15,7 @@ import pytest
 
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
+from tests.helpers.marks import rest_slow
 from tests.helpers.overlap_cases import cases, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
 from tests.host.operator_models import CASES, Case, Spec
@@ -73,6 +74,7 @@ def never_too_much(library: KernelLibrary, case: Case, trace: Trace, result: int
     return caught, needless
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "kernel"),
     [
@@ -92,7 +94,7 @@ def test_reference_windows(key: str, kernel: Callable[[Shapes, Trace], None]) ->
     assert needless < caught / 20  # elements written whole, and output before anything is written
 
 
-@pytest.mark.parametrize("core", list(CORES))
+@pytest.mark.parametrize("core", rest_slow(CORES))
 def test_cmsis_nn_windows(core: str) -> None:
     kernels: tuple[tuple[str, Callable[[Shapes, Trace, str], None]], ...] = (
         ("CONV_2D", convolution),

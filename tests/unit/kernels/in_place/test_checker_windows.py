@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
+from tests.helpers.marks import rest_slow
 from tests.helpers.overlap_cases import cases, random_shapes, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
 from tflm_zephyr.kernels.in_place.geometry import Axis
@@ -87,7 +88,7 @@ def test_windows_that_meet_no_data_and_far_padding() -> None:
     assert Axis(10, 9000, 9000, 1, 8999).lead(2, 1) == 2 * 8999
 
 
-@pytest.mark.parametrize("core", list(CORES))
+@pytest.mark.parametrize("core", rest_slow(CORES))
 def test_cmsis_nn_convolution(core: str) -> None:
     rule, answers = CORES[core].in_place, []
     for shapes, case in cases("CONV_2D", 2, 120, ("int8",)):
@@ -102,7 +103,7 @@ def test_cmsis_nn_convolution(core: str) -> None:
     mostly(answers)
 
 
-@pytest.mark.parametrize("core", list(CORES))
+@pytest.mark.parametrize("core", rest_slow(CORES))
 def test_cmsis_nn_convolution_one_by_one(core: str) -> None:
     rule, answers = CORES[core].in_place, []
     for shapes, case in cases("CONV_2D", 3, 120, ("int8",), one_by_one=True):
@@ -121,7 +122,7 @@ def test_cmsis_nn_convolution_one_by_one(core: str) -> None:
     mostly(answers)
 
 
-@pytest.mark.parametrize("core", list(CORES))
+@pytest.mark.parametrize("core", rest_slow(CORES))
 def test_cmsis_nn_depthwise(core: str) -> None:
     rule, answers = CORES[core].in_place, []
     for shapes, case in cases("DEPTHWISE_CONV_2D", 4, 120, ("int8",), depths=7):
@@ -146,7 +147,7 @@ def test_cmsis_nn_depthwise_with_many_channels() -> None:
         assert (least > shapes.out_bytes // 2) == (depth > 124)
 
 
-@pytest.mark.parametrize("core", list(CORES))
+@pytest.mark.parametrize("core", rest_slow(CORES))
 @pytest.mark.parametrize(("key", "kernel"), [("AVERAGE_POOL_2D", arm.average_pool), ("MAX_POOL_2D", arm.max_pool)])
 def test_cmsis_nn_pooling(core: str, key: str, kernel: Callable[[Shapes, Trace, str], None]) -> None:
     rule, answers = CORES[core].in_place, []
