@@ -27,9 +27,6 @@ _HINTS = {
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 
-# Zephyr uses ccache where it is installed. Paths hashed relative to the build folder, and that folder left out,
-# let apps in different folders share objects (ccache manual, "Compiling in different directories").
-_CCACHE_SHARING = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "true"}
 
 FORCED = ("-DTFLM_APP_OTHER_REVISIONS=ON",)
 """CMake argument of --force, which an app's cmake/tflm.cmake reads."""
@@ -105,10 +102,22 @@ def flash_argv(request: FlashRequest) -> tuple[str, ...]:
     )
 
 
-def build_env(workspace: Workspace, toolchain: Toolchain, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a west command: the user's, Zephyr's base, the toolchain's and ccache's variables."""
+def build_env(
+    workspace: Workspace,
+    toolchain: Toolchain,
+    environ: Mapping[str, str] | None = None,
+    *,
+    folders: Sequence[Path] = (),
+) -> dict[str, str]:
+    """The environment of a west command: the user's, Zephyr's base, the toolchain's and ccache's variables.
+
+    `folders` are the app's and its build's, absolute. Zephyr uses ccache where it is installed: paths in them are
+    hashed relative to the build folder, and that folder is left out, so that apps share objects wherever they are
+    (ccache manual, "Compiling in different directories"). Zephyr's own paths stay absolute.
+    """
     base = dict(os.environ if environ is None else environ)
-    return {**_CCACHE_SHARING, **base, "ZEPHYR_BASE": str(workspace.zephyr_base), **toolchain.env}
+    sharing = {"CCACHE_BASEDIR": os.path.commonpath(folders), "CCACHE_NOHASHDIR": "true"} if folders else {}
+    return {**sharing, **base, "ZEPHYR_BASE": str(workspace.zephyr_base), **toolchain.env}
 
 
 def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, on_line: OnLine | None = None) -> Build:
@@ -122,7 +131,8 @@ def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, 
         request, cache = replace(request, pristine="always"), {}
     log = request.build_dir / LOG_NAME
     argv = build_argv(request, toolchain, configured=_configured(cache, request, toolchain))
-    lines = _run(argv, workspace, toolchain, log, on_line, request.board)
+    folders = (request.app, request.build_dir)
+    lines = _run(argv, workspace, toolchain, log, on_line, request.board, folders)
     elf = _elf(request)
     if elf is None:
         raise BuildError("west build succeeded but made no zephyr.elf", where=str(log), hint="See the log")
@@ -210,6 +220,7 @@ def _run(
     log: Path,
     on_line: OnLine | None,
     where: str,
+    folders: Sequence[Path] = (),
 ) -> list[str]:
     """Run west at the workspace's top, so that any working directory is allowed; write `log` even on failure."""
     lines: list[str] = []
@@ -220,7 +231,7 @@ def _run(
             on_line(line)
 
     try:
-        env = build_env(workspace, toolchain)
+        env = build_env(workspace, toolchain, folders=folders)
         done = process.run(argv, cwd=workspace.topdir, env=env, on_line=on_output)
     finally:
         log.parent.mkdir(parents=True, exist_ok=True)

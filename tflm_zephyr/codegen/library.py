@@ -33,6 +33,7 @@ _FILES: Mapping[str, str] = {
     "src/models/{}_id.cpp": "src/models/model_golden.cpp.j2",
     "src/port.cpp": "port.cpp.j2",
     "src/static_planner.hpp": "src/static_planner.hpp.j2",
+    "src/trace.hpp": "src/trace.hpp.j2",
 }
 """Files by their templates, both as in a generated app where they are of one; {} is the model's identifier."""
 _COMPILED = (".S", ".cpp")

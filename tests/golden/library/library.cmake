@@ -69,4 +69,5 @@ set(TFLM_MODEL_FILES
   src/models/scores_data.hpp
   src/models/scores_id.cpp
   src/port.cpp
+  src/trace.hpp
 )

@@ -82,14 +82,19 @@ def test_flash_argv_exactly() -> None:
 
 
 def test_env_keeps_the_users(workspace: Workspace) -> None:
-    assert build_env(workspace, GNU, {"A": "b", "CCACHE_BASEDIR": "/home", "ZEPHYR_TOOLCHAIN_VARIANT": "x"}) == {
+    assert build_env(workspace, GNU, {"A": "b", "ZEPHYR_TOOLCHAIN_VARIANT": "x"}) == {
         "A": "b",
-        "CCACHE_BASEDIR": "/home",
-        "CCACHE_NOHASHDIR": "true",
         "ZEPHYR_BASE": str(workspace.zephyr_base),
         "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
         "GNUARMEMB_TOOLCHAIN_PATH": "/usr",
     }
+
+
+def test_apps_anywhere_share_what_ccache_keeps(workspace: Workspace) -> None:
+    folders = (Path("/home/me/app"), Path("/home/me/app/build/mps2_an385"))
+    shared = build_env(workspace, GNU, {}, folders=folders)
+    assert (shared["CCACHE_BASEDIR"], shared["CCACHE_NOHASHDIR"]) == ("/home/me/app", "true")
+    assert build_env(workspace, GNU, {"CCACHE_BASEDIR": "/"}, folders=folders)["CCACHE_BASEDIR"] == "/"
 
 
 def test_build_runs_west_at_the_top_with_absolute_paths(

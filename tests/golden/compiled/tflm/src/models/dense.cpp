@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "models/dense_layers.hpp"
+#include "trace.hpp"
 #ifdef CONFIG_TFLM_APP_HOST_LINK
 #include "models/dense_data.hpp"
 #include <zephyr/kernel.h>
@@ -39,6 +40,7 @@ Status Invoke()
 	if (!g_ready) {
 		return Status::kNotReady;
 	}
+	const tflm_app::TracedInference traced("dense");
 	for (size_t layer = 0; layer < kLayers; ++layer) {
 		if (!RunLayer(g_arena, layer)) {
 			return Status::kInvoke;

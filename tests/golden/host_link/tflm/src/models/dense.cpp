@@ -14,6 +14,7 @@
 #include "tensorflow/lite/micro/micro_interpreter.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 #include "tensorflow/lite/schema/schema_generated.h"
+#include "trace.hpp"
 
 namespace models::dense {
 namespace {
@@ -105,6 +106,7 @@ Status Invoke()
 	if (g_interpreter == nullptr) {
 		return Status::kNotReady;
 	}
+	const tflm_app::TracedInference traced("dense");
 	return g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke;
 }
 

@@ -11,6 +11,7 @@
 #include "tensorflow/lite/micro/micro_interpreter.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 #include "tensorflow/lite/schema/schema_generated.h"
+#include "trace.hpp"
 
 namespace models::relu {
 namespace {
@@ -84,6 +85,7 @@ Status Invoke()
 	if (g_interpreter == nullptr) {
 		return Status::kNotReady;
 	}
+	const tflm_app::TracedInference traced("relu");
 	return g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke;
 }
 

@@ -12,6 +12,7 @@
 #include "tensorflow/lite/micro/micro_interpreter.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 #include "tensorflow/lite/schema/schema_generated.h"
+#include "trace.hpp"
 
 // x. An array of that name elsewhere in the app takes the place of this one.
 extern "C" __attribute__((weak, aligned(32), section(".dma"))) uint8_t frame[4];
@@ -123,6 +124,7 @@ Status Invoke()
 	if (g_interpreter == nullptr) {
 		return Status::kNotReady;
 	}
+	const tflm_app::TracedInference traced("dense");
 	return g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke;
 }
 
