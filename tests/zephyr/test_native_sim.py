@@ -37,7 +37,7 @@ def test_an_arena_for_arm_is_refused_and_a_given_one_runs(tool: Tool, apps: Path
 
 @pytest.mark.skipif(shutil.which("babeltrace2") is None, reason="needs babeltrace2")
 def test_inferences_are_in_zephyrs_trace(tool: Tool, apps: Path, tmp_path: Path) -> None:
-    """In the Common Trace Format, as Zephyr's native_sim writes it and babeltrace reads it with Zephyr's own metadata."""
+    """In the Common Trace Format: native_sim writes it, babeltrace reads it with the metadata of Zephyr."""
     app = generate_app(tool, apps, "traced", ROOT / "samples" / "hello_world" / "hello_world.tflite", "-b", BOARD)
     (app / "boards").mkdir(exist_ok=True)
     (app / "boards" / "native_sim_native_64.conf").write_text(
