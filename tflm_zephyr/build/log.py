@@ -35,6 +35,13 @@ _TABLE_HEAD = re.compile(r"^Memory region\s+Used Size\s+Region Size\s+%age Used"
 _TABLE_ROW = re.compile(r"^\s*(?P<name>[\w.]+):\s+(?P<used>\d+) (?P<unit>[KMG]?B)\s+(?P<size>\d+) (?P<of>[KMG]?B)\b")
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 LINKER_ONLY = frozenset({"IDT_LIST"})  # read by Zephyr's build from the ELF file; not in the device
+# Picolibc's errno is thread-local. Without Zephyr's thread-local storage its address is an offset from 0.
+_ORPHANED_TLS = re.compile(r"warning: orphan section [`']\.tbss'")
+_NO_STORAGE_FOR_ERRNO = (
+    "the C library's errno is thread-local, and this build has no thread-local storage: code that sets errno, such as "
+    "Zephyr's sockets, ends in a fault. Set ZEPHYR_TOOLCHAIN_SUPPORTS_THREAD_LOCAL_STORAGE=y in the environment and "
+    "build again"
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,11 @@ def first_error(lines: Sequence[str]) -> FirstError | None:
             if match:
                 return FirstError("other", _short(match["text"]))
     return None
+
+
+def warnings_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Warnings of the log that mean a fault on the device, each as one line with its remedy."""
+    return (_NO_STORAGE_FOR_ERRNO,) if any(_ORPHANED_TLS.search(line) for line in lines) else ()
 
 
 def memory_regions(lines: Sequence[str]) -> tuple[MemoryRegion, ...]:

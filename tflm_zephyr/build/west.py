@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tflm_zephyr import process
-from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions
+from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions, warnings_of
 from tflm_zephyr.build.toolchain import Toolchain, check_suits
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen import AppManifest
@@ -57,13 +57,17 @@ class FlashRequest:
 
 @dataclass(frozen=True)
 class Build:
-    """A finished build. `memory_regions` is the linker's table; empty when only an older build's is known."""
+    """A finished build. `memory_regions` is the linker's table; empty when only an older build's is known.
+
+    `warnings` are those of its log that mean a fault on the device.
+    """
 
     elf: Path
     build_dir: Path
     board: str
     log: Path
     memory_regions: tuple[MemoryRegion, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,9 @@ def build(request: BuildRequest, workspace: Workspace, toolchain: Toolchain, *, 
     elf = _elf(request)
     if elf is None:
         raise BuildError("west build succeeded but made no zephyr.elf", where=str(log), hint="See the log")
-    return Build(elf, request.build_dir, request.board, log, _footprint(request.build_dir, elf, lines))
+    return Build(
+        elf, request.build_dir, request.board, log, _footprint(request.build_dir, elf, lines), warnings_of(lines)
+    )
 
 
 def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, on_line: OnLine | None = None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.west_log import LD, TABLE
-from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions
+from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions, warnings_of
 
 HEAD = [
     "-- west build: making build dir /b pristine",
@@ -181,3 +181,11 @@ def test_the_apps_table_is_the_last() -> None:
 
 def test_no_table() -> None:
     assert memory_regions(["ninja: no work to do."]) == ()
+
+
+def test_thread_local_errno_without_storage_is_a_warning() -> None:
+    place = "/usr/lib/picolibc/arm-none-eabi/lib/thumb/v7-m/nofp/libc.a(libc_errno_errno.c.o)"
+    orphan = f"{LD}warning: orphan section `.tbss' from `{place}' being placed in section `.tbss'"
+    (warning,) = warnings_of(["x", orphan, orphan, *TABLE])
+    assert "Set ZEPHYR_TOOLCHAIN_SUPPORTS_THREAD_LOCAL_STORAGE=y" in warning
+    assert warnings_of([f"{LD}warning: orphan section `.own' from `a.o'", *TABLE]) == ()

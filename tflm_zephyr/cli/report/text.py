@@ -147,6 +147,7 @@ def built(build: Build) -> str:
     for region in build.memory_regions:
         share = 100 * region.used_bytes / region.size_bytes if region.size_bytes else 0.0
         lines.append(f"  {region.name:<8} {region.used_bytes:>9} of {region.size_bytes} bytes ({share:.1f} %)")
+    lines += [f"  warning: {text}" for text in build.warnings]
     return "\n".join(lines)
 
 
@@ -157,6 +158,7 @@ def built_json(build: Build) -> dict[str, Any]:
         "board": build.board,
         "log": str(build.log),
         "footprint": [asdict(region) for region in build.memory_regions],
+        "warnings": build.warnings,
     }
 
 
