@@ -1,14 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writes of files, which never replace other content unless `force` is given."""
+"""Atomic writes that never replace other content unless `force` is given; failures of reading as one line."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tflm_zephyr.errors import AppError
+from tflm_zephyr.errors import AppError, ToolError
+
+
+@contextmanager
+def reading(path: Path, error: type[ToolError], *, missing: str, hint: str = "") -> Iterator[None]:
+    """Raises `error`, which names `path`, for an OSError or ValueError inside it.
+
+    `missing` is the remedy when there is no such file, `hint` the remedy for any other failure.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise error("no such file", where=str(path), hint=missing) from None
+    except OSError as err:
+        raise error(f"cannot be read: {err.strerror or err}", where=str(path), hint=hint) from None
+    except ValueError as err:
+        raise error(str(err), where=str(path), hint=hint) from None
 
 
 def check_new(path: Path, data: bytes, *, force: bool = False) -> None:

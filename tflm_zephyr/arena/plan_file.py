@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.errors import PlanError
+from tflm_zephyr.files import reading
 from tflm_zephyr.model import Model
 from tflm_zephyr.plain_values import Limits, NotInFile, OneOf, Rules, load_json, read_values
 
@@ -52,12 +53,6 @@ class PlanFile:
 
 def load_plan(path: Path) -> PlanFile:
     """Read a plan. Raises PlanError naming the file and the wrong value."""
-    try:
+    with reading(path, PlanError, missing="Give the path of a plan", hint=_HINT):
         found = read_values(PlanFile, load_json(path), Rules(ignore_unknown=True), name="the plan")
-    except FileNotFoundError:
-        raise PlanError("no such file", where=str(path), hint="Give the path of a plan") from None
-    except OSError as err:
-        raise PlanError(f"cannot be read: {err.strerror or err}", where=str(path), hint=_HINT) from None
-    except ValueError as err:
-        raise PlanError(str(err), where=str(path), hint=_HINT) from None
     return replace(found, where=str(path))

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.files import reading
 from tflm_zephyr.plain_values import (
     Alias,
     Check,
@@ -143,14 +144,8 @@ class AppConfig:
 def load_app_file(path: Path) -> AppConfig:
     """Read an app file. Raises AppError naming the file, the key, and its accepted values."""
     rules = Rules(null_is_default=True, text=_TEXT, folder=path.resolve().parent)
-    try:
+    with reading(path, AppError, missing="Give the app file's path", hint=_HINT):
         return read_values(AppConfig, load_yaml(path), rules, name="the app file")
-    except FileNotFoundError:
-        raise AppError("no such file", where=str(path), hint="Give the app file's path") from None
-    except OSError as err:
-        raise AppError(f"cannot be read: {err.strerror or err}", where=str(path), hint=_HINT) from None
-    except ValueError as err:
-        raise AppError(str(err), where=str(path), hint=_HINT) from None
 
 
 def dump_app_file(config: AppConfig, folder: Path) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tflm_zephyr.errors import ModelError
+from tflm_zephyr.files import reading
 from tflm_zephyr.model import schema
 from tflm_zephyr.model.flatbuffer import Reader, Table
 from tflm_zephyr.model.types import Model, Operator, OperatorCode, Quantization, Subgraph, Tensor, TensorType, shown
@@ -64,12 +65,8 @@ def parse_model(data: bytes, *, where: str = "model") -> Model:
 
 def load_model(path: Path) -> Model:
     """Read a .tflite file. ModelError when it cannot be read or is malformed."""
-    try:
+    with reading(path, ModelError, missing="Give the path of a .tflite file"):
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError("no such file", where=str(path), hint="Give the path of a .tflite file") from None
-    except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     return parse_model(data, where=str(path))
 
 

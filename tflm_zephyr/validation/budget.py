@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.files import reading
 from tflm_zephyr.plain_values import Limits, Rules, did_you_mean, load_yaml, read_values
 
 BUDGET_FILE = "budget.yaml"
@@ -75,14 +76,8 @@ class Spending:
 def load_budget(path: Path, boards: Collection[str]) -> Budget:
     """Read a budget.yaml of an app for `boards`. Raises AppError naming the file, the key, and its accepted values."""
     hint = "Fix the budget: docs/ci.md describes it"
-    try:
+    with reading(path, AppError, missing="Write a budget: docs/ci.md shows one", hint=hint):
         budget = read_values(Budget, load_yaml(path), Rules(null_is_default=True), name="the budget")
-    except FileNotFoundError:
-        raise AppError("no such file", where=str(path), hint="Write a budget: docs/ci.md shows one") from None
-    except OSError as err:
-        raise AppError(f"cannot be read: {err.strerror or err}", where=str(path), hint=hint) from None
-    except ValueError as err:
-        raise AppError(str(err), where=str(path), hint=hint) from None
     for board in budget.boards:
         if board not in boards:
             asked = did_you_mean(board, boards) or f"it is for {', '.join(boards)}"
