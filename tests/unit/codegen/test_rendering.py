@@ -9,6 +9,7 @@ import re
 import shlex
 import struct
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.conftest import ROOT
 from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import chain
+from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.cli.main import build_parser
 from tflm_zephyr.codegen.app_folder import owned
@@ -523,15 +525,45 @@ def test_the_manifest_of_an_app_for_the_nrf_connect_sdk() -> None:
     assert west["group-filter"] == ["+optional"]
 
 
-def test_the_workflows_report_is_made_of_commands() -> None:
+@pytest.mark.parametrize("ci", CIS)
+def test_the_workflows_report_is_made_of_commands(ci: str) -> None:
     spec = app(boards=(load_board("nrf9160dk/nrf9160/ns"), load_board("mps2/an385")))
-    (script,) = (text for text in workflow(spec)[1] if "$GITHUB_STEP_SUMMARY" in text)
+    (script,) = (text for text in workflow(spec, ci=ci)[1] if "report.html" in text)
     lines = [line.partition(">")[0] for line in script.splitlines() if line.strip().startswith("tflm-zephyr")]
     parsed = [build_parser("tflm-zephyr").parse_args(shlex.split(line)[1:]) for line in lines]
     made = [args.tflm_command for args in parsed]
     assert made == ["footprint", "footprint", "report", "report", "report", "report"]
     assert [args.board for args in parsed[:2]] == ["nrf9160dk/nrf9160/ns", "mps2/an385"]
     assert parsed[4].compare and all(args.markdown for args in parsed[4:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ci", CIS)
+@pytest.mark.parametrize("before", [False, True])
+def test_the_workflows_report_is_kept_and_shown(
+    tool: Tool, tmp_path: Path, model_file: Path, ci: str, before: bool
+) -> None:
+    """The shell of the step: the page, the summary, and the baseline of the next run."""
+    assert tool("generate", model_file, "-o", tmp_path / "net", "-b", "mps2/an385").code == 0
+    spec = app(boards=(load_board("mps2/an385"),))
+    (script,) = (text for text in workflow(spec, ci=ci)[1] if "report.html" in text)
+    script = re.sub(r"^pip install.*\n", "", script, flags=re.M)
+    script = re.sub(r"^tflm-zephyr footprint.*\n", "", script, flags=re.M).replace("../builds/*.json", "")
+    script = script.replace("tflm-zephyr", f"{shlex.quote(sys.executable)} -m tflm_zephyr")
+    (tmp_path / "workspace").mkdir()
+    env = {**os.environ, "APP": str(tmp_path / "net"), "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": "../shown.md"}
+    for _ in range(1 + before):
+        done = subprocess.run(
+            ["sh", "-e", "-c", script], cwd=tmp_path / "workspace", env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    summary = (tmp_path / "report" / "summary.md").read_text()
+    shown = done.stdout if ci == "gitlab" else (tmp_path / "shown.md").read_text()
+    assert shown.endswith(summary) and summary.startswith("#")
+    kept = (tmp_path / "baseline" / "documents.json").read_bytes()
+    assert kept == (tmp_path / "report" / "documents.json").read_bytes()
+    assert (tmp_path / "report" / "report.html").read_text().startswith("<!doctype html>")
+    assert ("nothing changed" in summary.lower()) is before
 
 
 @pytest.mark.parametrize("folder", ["apps/net", "my apps/ne: t # 'x'", "größe", 'a"b'])
