@@ -117,7 +117,7 @@ class Rows:
 
     @classmethod
     def read(cls, path: Path | None, sources: str) -> Rows:
-        """Those in the file, none where there is no file yet. ToolError where they are of other `sources`."""
+        """The rows in the file, none where there is no file yet. ToolError where they are of other `sources`."""
         if path is None or not path.exists():
             return cls(path, sources)
         try:
@@ -173,7 +173,7 @@ def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool)
     built: list[Build] = []
     if cold:
         shutil.rmtree(bench.build_dir(app, board), ignore_errors=True)
-    with environment(CCACHE_DISABLE="1"):
+    with environment(**({"CCACHE_DISABLE": "1"} if cold else {})):
         cost = cost_of(lambda: built.append(bench.build(app, board)))
     result = None if load_board(board).qemu is None else emulated(built[0])
     return Way(

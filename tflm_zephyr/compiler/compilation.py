@@ -105,6 +105,7 @@ def compile_model(
         flat=flat,
         bodies=bodies,
         steps=steps,
+        owners=memory.owners,
     )
     prove(compiled, libraries)
     return compiled

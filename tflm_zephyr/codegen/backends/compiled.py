@@ -7,17 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.arena import ArenaPlan
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, typed_registrations, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
-from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
+from tflm_zephyr.codegen.custom_operators import custom_operator
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
-from tflm_zephyr.tflm import sources
+from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
@@ -197,6 +199,22 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
     return compile_model(item.running, libraries, registrations=registrations(item, setup))
 
 
+def compiled_beside(
+    app: AppConfig, config: ModelConfig, plan: ArenaPlan, kernels: AppKernels, tflm: TflmRevision
+) -> CompiledModel:
+    """The model of `plan`, which is for the interpreter, as compiled code in the plan's order.
+
+    The interpreter's own options are left out of account.
+
+    Raises AppError, ModelError and PlanError where it cannot be compiled.
+    """
+    setup = BuildSetup(app, tflm, kernels)
+    _check_library(config, setup)
+    customs = tuple(map(custom_operator, config.custom_operators))
+    resolver = op_resolver.resolve(plan.head.graph, tflm.operators, customs)
+    return _compiled(PreparedModel(config, plan.model, resolver, plan, b""), setup)
+
+
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
     """Arena offset, bytes and first value of the variables' bytes, as MicroInterpreterGraph::ResetTensorData has it."""
     tensors = program.model.main.tensors
@@ -226,15 +244,21 @@ def uses_tflm(program: CompiledModel) -> bool:
 def _check(config: ModelConfig, setup: BuildSetup) -> None:
     """AppError for options that are the interpreter's alone."""
     app = setup.app
+    _check_library(config, setup)
     what = ""
-    if len(setup.kernels) > 1:
-        what = f"compiled code is for one kernel library, and these boards take {' and '.join(setup.kernels)}"
-    elif app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
+    if app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
         what = "planner: static, tflm: module and shared_arena are the interpreter's"
     elif config.plan_file is not None or config.preallocated or config.arena is not None:
         what = "plan_file, preallocated and arena are the interpreter's"
     if what:
         raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
+
+
+def _check_library(config: ModelConfig, setup: BuildSetup) -> None:
+    """AppError unless the app has one kernel library."""
+    if len(setup.kernels) > 1:
+        what = f"compiled code is for one kernel library, and these boards take {' and '.join(setup.kernels)}"
+        raise AppError(what, where=config.label, hint="Use the backend interpreter, or name the kernels")
 
 
 def _placed(
