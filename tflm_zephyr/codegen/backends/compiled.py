@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tflm_zephyr.arena import ArenaPlan
+from tflm_zephyr.boards import kernel_stack_bytes
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, typed_registrations, untyped_names
@@ -168,6 +169,7 @@ class Compiled(Backend):
             "program": program,
             "constants": program.constant_offsets,
             "cores": runtime.cores,
+            "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(program.functions),
             "copies_rows": any(call.function == "CopyRows" for layer in program.layers for call in layer.calls),
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
@@ -185,6 +187,17 @@ class Compiled(Backend):
         """The constants that the assembler takes in."""
         data = runtime_of(model).program.constant_bytes
         return {f"src/models/{model.ident}_weights.bin": data} if app.model_data == "binary" else {}
+
+
+def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
+    """Bytes of stack that no layer exceeds: the deepest of TFLM's kernels of the operators, by their machine code.
+
+    They call the same functions as the layers, from frames that are no smaller. None where a core or a kernel was not
+    measured, and for operators that keep TFLM's own kernels, which the layers call through a frame of their own.
+    """
+    if runtime.program.framed or app.debug:
+        return None
+    return kernel_stack_bytes(runtime.registrations, app.kernels, app.boards, revision=app.tflm_revision)
 
 
 def frames_kernels(app: AppSpec) -> bool:
