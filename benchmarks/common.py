@@ -73,7 +73,7 @@ TOOL = (sys.executable, "-m", "tflm_zephyr")
 
 def used_bytes(built: Build, region: str) -> int:
     """Bytes of a memory region by the linker's table. Raises BuildError when the table has no such region."""
-    found = next((row.used_bytes for row in built.footprint if row.name == region), None)
+    found = next((row.used_bytes for row in built.memory_regions if row.name == region), None)
     if found is None:
         raise BuildError(f"the linker's table has no {region}", where=str(built.log))
     return found

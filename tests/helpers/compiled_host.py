@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 
@@ -23,17 +24,24 @@ from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 
 # Hidden, so that the linker leaves out what no layer calls, as it does in an app.
 _FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-ffunction-sections")
+_SOURCES = "src"
+_ENDS = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp")
 _CALLS = """
-#include "models/net_layers.hpp"
+#include "models/{name}_layers.hpp"
 #pragma GCC visibility push(default)
-extern "C" int run_layer(uint8_t *arena, size_t layer) { return models::net::RunLayer(arena, layer); }
-extern "C" size_t arena_bytes() { return models::net::kArenaBytes; }
+extern "C" int {name}_run_layer(uint8_t *arena, size_t layer) {{ return models::{name}::RunLayer(arena, layer); }}
+extern "C" size_t {name}_arena_bytes() {{ return models::{name}::kArenaBytes; }}
+#pragma GCC visibility pop
 """
 _PREPARE = """
-extern "C" int prepare(uint8_t *arena) { return models::net::Prepare(arena); }
+#pragma GCC visibility push(default)
+extern "C" int {name}_prepare(uint8_t *arena) {{ return models::{name}::Prepare(arena); }}
+#pragma GCC visibility pop
 """
 _RESET = """
-extern "C" void reset(uint8_t *arena) { models::net::ResetState(arena); }
+#pragma GCC visibility push(default)
+extern "C" void {name}_reset(uint8_t *arena) {{ models::{name}::ResetState(arena); }}
+#pragma GCC visibility pop
 """
 
 
@@ -84,8 +92,9 @@ def _compile(command: Sequence[str], sources: Sequence[Path], folder: Path) -> N
 
 @dataclass
 class HostNetwork:
-    """A compiled model that runs here; `arena` is its memory, 16-byte aligned."""
+    """A compiled model that runs here; `arena` is its memory, 16-byte aligned. `name` is the model's in the app."""
 
+    name: str
     program: CompiledModel
     library: ctypes.CDLL
     arena: numpy.ndarray
@@ -99,16 +108,19 @@ class HostNetwork:
         size = self.program.model.main.tensors[tensor].size_bytes
         return self.arena[first : first + size].tobytes()
 
+    def _function(self, name: str) -> Any:
+        return getattr(self.library, f"{self.name}_{name}")
+
     def run_layer(self, layer: int) -> bool:
-        return bool(self.library.run_layer(ctypes.c_void_p(self.arena.ctypes.data), ctypes.c_size_t(layer)))
+        return bool(self._function("run_layer")(ctypes.c_void_p(self.arena.ctypes.data), ctypes.c_size_t(layer)))
 
     def start(self) -> None:
         """What Init() and Reset() of an app do."""
         address = ctypes.c_void_p(self.arena.ctypes.data)
         if self.program.framed or self.program.flags:
-            assert self.library.prepare(address), "a kernel refused"
+            assert self._function("prepare")(address), "a kernel refused"
         if self.program.framed or has_variables(self.program):
-            self.library.reset(address)
+            self._function("reset")(address)
 
     def poison(self, layer: Layer, value: int) -> None:
         """Fill the outputs of `layer` that lie over none of its inputs."""
@@ -142,46 +154,64 @@ def has_variables(program: CompiledModel) -> bool:
     return any(tensor.is_variable and tensor.index in program.offsets for tensor in program.model.main.tensors)
 
 
-def generated(model: Path, app: Path, kernels: str, tflm: TflmRevision, board: str = "mps2/an385") -> Generated:
-    """An app of the model, called "net"."""
-    config = AppConfig(
-        models=(ModelConfig(model, name="net"),),
-        boards=(board,),
-        kernels=kernels,
-        model_data="array",
-        backend="compiled",
+def generated(
+    model: Path | Sequence[Path], app: Path, kernels: str, tflm: TflmRevision, board: str = "mps2/an385"
+) -> Generated:
+    """An app of the model, called "net", or of several, called "net0" and so on."""
+    models = (
+        (ModelConfig(model, name="net"),)
+        if isinstance(model, Path)
+        else tuple(ModelConfig(path, name=f"net{k}") for k, path in enumerate(model))
     )
+    config = AppConfig(models=models, boards=(board,), kernels=kernels, model_data="array", backend="compiled")
     return generate(config, app, tflm, golden=False)
 
 
 def build(made: Generated, folder: Path, checkouts: Checkouts) -> HostNetwork:
-    """The app's model as a library of this machine."""
-    files, program = render(made.spec), runtime_of(made.spec.models[0]).program
-    folder.mkdir(parents=True, exist_ok=True)
-    ends = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp")
-    names = [name for name in files if name.endswith(ends)]
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(files[name])
-    stateful = has_variables(program)
-    calls = (
-        _CALLS + (_PREPARE if program.framed or program.flags else "") + (_RESET if program.framed or stateful else "")
-    )
-    (folder / "calls.cpp").write_text(calls, encoding="utf-8")
-    (source,) = [folder / name for name in names if name.endswith("_layers.cpp")]
+    """The app's one model as a library of this machine."""
+    (network,) = build_all(made, folder, checkouts)
+    return network
+
+
+def build_all(made: Generated, folder: Path, checkouts: Checkouts) -> list[HostNetwork]:
+    """The app's models as one library of this machine, whose sources are compiled as one."""
+    programs = {model.name: runtime_of(model).program for model in made.spec.models}
+    sources = _written(made, programs, folder)
     target = folder / "net.so"
-    sources = [str(folder / name) for name in names if name.endswith(".cpp")]
     command = ["g++", "-std=c++17", "-shared", "-Wl,--gc-sections", "-O1", *_FLAGS, *checkouts.tflm_flags()]
-    command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{source.parents[1]}", *sources, str(folder / "calls.cpp")]
+    command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{folder / _SOURCES}", *map(str, sources)]
     (kernels,) = made.spec.kernels
-    if program.framed:
+    if any(program.framed for program in programs.values()):
         command += ["-DCMSIS_NN"] if kernels == "cmsis_nn" else []
         command += [*checkouts.kernels(kernels, made.spec.shared_sources)]
     subprocess.run([*command, str(checkouts.library()), "-o", str(target)], check=True)
     library = ctypes.CDLL(str(target))
-    library.arena_bytes.restype = ctypes.c_size_t
-    size = int(library.arena_bytes())
+    return [_network(name, program, library) for name, program in programs.items()]
+
+
+def _written(made: Generated, programs: Mapping[str, CompiledModel], folder: Path) -> list[Path]:
+    """The sources to compile: one that takes in all models' layers, those of the constants, and TFLM's frame."""
+    files = render(made.spec)
+    names = [name for name in files if name.endswith(_ENDS)]
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files[name])
+    layers = [name for name in names if name.endswith("_layers.cpp")]
+    text = "".join(f'#include "{folder / name}"\n' for name in layers)
+    for name, program in programs.items():
+        stateful = bool(program.framed) or has_variables(program)
+        parts = (_CALLS, _PREPARE * bool(program.framed or program.flags), _RESET * stateful)
+        text += "".join(parts).format(name=name)
+    whole = folder / "layers.cpp"
+    whole.write_text(text, encoding="utf-8")
+    return [whole, *(folder / name for name in names if name.endswith(".cpp") and name not in layers)]
+
+
+def _network(name: str, program: CompiledModel, library: ctypes.CDLL) -> HostNetwork:
+    arena_bytes = getattr(library, f"{name}_arena_bytes")
+    arena_bytes.restype = ctypes.c_size_t
+    size = int(arena_bytes())
     raw = numpy.zeros(size + 16, numpy.uint8)
     first = -raw.ctypes.data % 16
-    return HostNetwork(program, library, raw[first : first + size])
+    return HostNetwork(name, program, library, raw[first : first + size])

@@ -28,6 +28,26 @@ class Spec:
     zero_point: int = 0
     dimension: int = 0
 
+    def add_to(self, main: SubgraphBuilder) -> int:
+        """The index of a tensor added to the subgraph."""
+        data = None
+        if self.values is not None:
+            count = int(numpy.prod(self.shape)) if self.shape else 1
+            if self.type == "int4":
+                halves = [value & 15 for value in numpy.resize(self.values, count + count % 2)]
+                data = bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
+            else:
+                data = numpy.resize(self.values, count).astype(self.type).tobytes()
+        return main.tensor(
+            self.shape,
+            self.type,
+            data=data,
+            variable=self.variable,
+            scale=self.scale,
+            zero_point=self.zero_point,
+            dimension=self.dimension,
+        )
+
 
 @dataclass(frozen=True)
 class Case:
@@ -63,29 +83,8 @@ class Case:
 
     def add_to(self, main: SubgraphBuilder) -> None:
         """Add the operator with tensors of its own."""
-
-        def add(spec: Spec | None) -> int:
-            if spec is None:
-                return -1
-            data = None
-            if spec.values is not None:
-                count = int(numpy.prod(spec.shape)) if spec.shape else 1
-                if spec.type == "int4":
-                    halves = [value & 15 for value in numpy.resize(spec.values, count + count % 2)]
-                    data = bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
-                else:
-                    data = numpy.resize(spec.values, count).astype(spec.type).tobytes()
-            return main.tensor(
-                spec.shape,
-                spec.type,
-                data=data,
-                variable=spec.variable,
-                scale=spec.scale,
-                zero_point=spec.zero_point,
-                dimension=spec.dimension,
-            )
-
-        inputs, outputs = list(map(add, self.inputs)), list(map(add, self.outputs))
+        inputs = [-1 if spec is None else spec.add_to(main) for spec in self.inputs]
+        outputs = [spec.add_to(main) for spec in self.outputs]
         main.op(self.key, inputs, outputs, options=self.options)
         main.inputs += [
             index

@@ -370,6 +370,88 @@ def svdf(ops: Operators) -> Case:
     return Case("SVDF", inputs, (ops.real((1, units)),), {"rank": rank})
 
 
+def lstm(ops: Operators) -> Case:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM as converters make it: a state of the output's quantisation, and a cell of int16."""
+    steps, depth, units = (ops.rng.choice((1, 2, 3, 5)) for _ in range(3))
+    major, batch = ops.flag(), ops.rng.choice((1, 1, 2))
+    front = (steps, batch) if major else (batch, steps)
+    source = Spec((*front, depth), "int8", scale=ops.rng.uniform(0.004, 0.02), zero_point=ops.rng.randint(-90, 90))
+    state = Spec(
+        (batch, units), "int8", scale=ops.rng.uniform(0.005, 0.01), zero_point=ops.rng.randint(-40, 40), variable=True
+    )
+    cell = Spec((batch, units), "int16", scale=2.0 ** ops.rng.randint(-13, -11), variable=True)
+    weights = [ops.weights((units, n), units, 0, "int8", each=False) for n in (depth, units) for _ in range(4)]
+    biases = [ops.bias(units, source, one) for one in weights[:4]]
+    output = replace(state, shape=(*front, units), variable=False)
+    inputs = (source, *weights, *(None,) * 3, *biases, None, None, state, cell, *(None,) * 4)
+    options = {"fused_activation_function": 4, "cell_clip": ops.rng.choice((0.0, 6.0)), "time_major": major}
+    return Case("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (output,), options)
+
+
+def _pool(key: str) -> Draw:
+    """Pools of one batch: TFLM's CMSIS-NN kernels compute the first one alone."""
+
+    def draw(ops: Operators) -> Case:
+        shape = (1, *ops.shape(4, 4)[1:])
+        taps, size, options = _window(ops, shape)
+        source = ops.real(shape)
+        options |= {"filter_height": taps[0], "filter_width": taps[1], "fused_activation_function": 0}
+        return Case(key, (source,), (ops.real((shape[0], *size, shape[3]), source),), options)
+
+    return draw
+
+
+def pad(ops: Operators) -> Case:
+    source = ops.real(ops.shape(1, 4))
+    widths = [ops.rng.randrange(3) for _ in range(2 * len(source.shape))]
+    shape = tuple(n + sum(widths[2 * i : 2 * i + 2]) for i, n in enumerate(source.shape))
+    return Case("PAD", (source, Spec((len(shape), 2), "int32", tuple(widths))), (ops.real(shape, source),))
+
+
+def reshape(ops: Operators) -> Case:
+    source = ops.real(ops.shape())
+    shape = tuple(reversed(source.shape))
+    return Case("RESHAPE", (source, ops.integers(shape)), (ops.real(shape, source),), {"new_shape": list(shape)})
+
+
+def expand_dims(ops: Operators) -> Case:
+    source = ops.real(ops.shape(1, 3))
+    axis = ops.rng.randrange(len(source.shape) + 1)
+    shape = (*source.shape[:axis], 1, *source.shape[axis:])
+    return Case("EXPAND_DIMS", (source, ops.integers([axis])), (ops.real(shape, source),))
+
+
+def squeeze(ops: Operators) -> Case:
+    shape = (1, *ops.shape(1, 3))
+    source = ops.real(shape)
+    return Case("SQUEEZE", (source,), (ops.real(shape[1:], source),), {"squeeze_dims": [0]})
+
+
+def _to_bytes(key: str) -> Draw:
+    """SOFTMAX, LOGISTIC and TANH of int8 and float."""
+
+    def draw(ops: Operators) -> Case:
+        source = ops.real(ops.shape())
+        output = ops.real(source.shape)
+        if ops.kind != "float32":
+            scale, zero = (2.0**-7, 0) if key == "TANH" else (2.0**-8, -128)
+            output = Spec(source.shape, ops.kind, scale=scale, zero_point=zero)
+        return Case(key, (source,), (output,), {"beta": 0.9} if key == "SOFTMAX" else None)
+
+    return draw
+
+
+def rescaled(ops: Operators) -> Case:
+    """QUANTIZE from the real type, or from float, to int8."""
+    source = ops.real(ops.shape())
+    return Case("QUANTIZE", (source,), (Spec(source.shape, "int8", scale=ops.rng.uniform(0.02, 0.1), zero_point=5),))
+
+
+def dequantized(ops: Operators) -> Case:
+    source = ops.real(ops.shape())
+    return Case("DEQUANTIZE", (source,), (Spec(source.shape, "float32"),))
+
+
 _ALL = ("int8", "int16", "float32")
 _BYTES = ("int8", "float32")
 DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
@@ -405,6 +487,16 @@ DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
     "FULLY_CONNECTED": (_dense(), _ALL),
     "FULLY_CONNECTED with int4": (_dense("int4"), ("int8",)),
     "TRANSPOSE_CONV": (transpose_conv, _ALL),
+    "AVERAGE_POOL_2D": (_pool("AVERAGE_POOL_2D"), _ALL),
+    "MAX_POOL_2D": (_pool("MAX_POOL_2D"), _ALL),
+    "PAD": (pad, _ALL),
+    "RESHAPE": (reshape, _ALL),
+    "EXPAND_DIMS": (expand_dims, _BYTES),
+    "SQUEEZE": (squeeze, _ALL),
+    **{f"{key} of bytes": (_to_bytes(key), _BYTES) for key in ("LOGISTIC", "SOFTMAX", "TANH")},
+    "QUANTIZE": (rescaled, _ALL),
+    "DEQUANTIZE": (dequantized, ("int8", "int16")),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("int8",)),
 }
 """By operator, the function that draws a case, and the types of its real tensors."""
 

@@ -14,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.compiled_host import Checkouts
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.workspace import Workspace, find_workspace
 from tflm_zephyr.errors import ToolError
+from tflm_zephyr.host import available
+from tflm_zephyr.tflm import tflm_of
 from tflm_zephyr.tflm.pins import KNOWN_PINS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,3 +69,14 @@ def tool() -> Tool:
 def apps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where apps are generated and built; kept for the whole session, so that boards share an app."""
     return tmp_path_factory.mktemp("apps")
+
+
+@pytest.fixture(scope="session")
+def checkouts(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Checkouts:
+    """The workspace's sources."""
+    if shutil.which("g++") is None or not available("tflm"):
+        pytest.skip("needs g++ and TFLM on the host")
+    if workspace.cmsis_nn_dir is None:
+        pytest.skip("needs CMSIS-NN")
+    revision = tflm_of(None, workspace.tflm_revision)
+    return Checkouts(known_tflm(workspace), workspace.cmsis_nn_dir, tmp_path_factory.mktemp("objects"), revision)

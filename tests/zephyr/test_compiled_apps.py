@@ -1,30 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled apps in QEMU: every shared model and sample in one app, by direct code and TFLM's own kernels."""
+"""Compiled apps in QEMU: shared models, samples and random networks in one app; outputs are those of TFLM here."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from benchmarks.stack_depth import Depths, disassemble, named
 from tests.helpers.control_models import branching, counting, looping
+from tests.host.chained_networks import chained_network
 from tests.zephyr.conftest import ROOT, Tool
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 
 SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
+LARGEST = ("person_detect", "pretrainedResnet_quant", "kws_ref_model")
+"""Models that fill the 512 KiB of flash of a board with Helium; the others make a second app."""
+HELIUM = "mps3/corstone300/an547"
+KINDS = ("int8", "int8", "int16", "float32")
+CASES = {
+    "an385": ("mps2/an385", "cmsis_nn", None),
+    "an385-reference": ("mps2/an385", "reference", None),
+    "an386": ("mps2/an386", "cmsis_nn", None),
+    "an521": ("mps2/an521/cpu0", "cmsis_nn", None),
+    "an547-largest": (HELIUM, "cmsis_nn", True),
+    "an547-others": (HELIUM, "cmsis_nn", False),
+}
 
 
-@pytest.mark.parametrize(
-    ("board", "kernels"), [("mps2/an385", "cmsis_nn"), ("mps2/an385", "reference"), ("mps2/an386", "cmsis_nn")]
-)
+STATED = re.compile(r"A layer takes at most (\d+) bytes of stack")
+
+
+def made(folder: Path) -> list[Path]:
+    """Models with subgraphs and variables, and random networks."""
+    models = {"branching": branching(), "looping": looping(), "counting": counting()}
+    models |= {f"network{seed}": chained_network(1000 + seed, KINDS[seed % len(KINDS)]) for seed in range(12)}
+    for name, data in models.items():
+        (folder / f"{name}.tflite").write_bytes(data)
+    return [folder / f"{name}.tflite" for name in models]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_all_models_give_the_references_outputs(
-    board: str, kernels: str, tool: Tool, shared_models: list[Path], tmp_path: Path
+    case: str, tool: Tool, shared_models: list[Path], tmp_path: Path
 ) -> None:
-    made = {"branching": branching(), "looping": looping(), "counting": counting()}
-    for name, data in made.items():
-        (tmp_path / f"{name}.tflite").write_bytes(data)
-    models = [*shared_models, *SAMPLES, *(tmp_path / f"{name}.tflite" for name in made)]
+    board, kernels, largest = CASES[case]
+    models = [*shared_models, *SAMPLES, *made(tmp_path)]
+    if largest is not None:
+        models = [path for path in models if (path.stem in LARGEST) is largest]
     app = tmp_path / "app"
     tool("generate", *models, "-o", app, "--board", board, "--kernels", kernels, "--backend", "compiled")
     tool("build", app, "--board", board)
@@ -35,3 +60,19 @@ def test_all_models_give_the_references_outputs(
         for run in result["runs"]:
             types = {output["index"]: output["type"] for output in run["outputs"]}
             assert all(check["exact"] or types[check["index"]] == "float32" for check in run["checks"]), result["model"]
+    assert stacks_hold(app) == (board != HELIUM)
+
+
+def stacks_hold(app: Path) -> bool:
+    """Check by disassembly that no layer takes more stack than its file says; whether any file says it."""
+    (elf,) = app.glob("build/*/zephyr/zephyr.elf")
+    image, stated = disassemble(elf, "arm-none-eabi-objdump"), False
+    depths = Depths(image, 0)
+    for path in (app / "tflm" / "src" / "models").glob("*_layers.cpp"):
+        ident = path.name.removesuffix("_layers.cpp")
+        found = STATED.search(path.read_text())
+        for address in named(image, rf"^_ZN6models{len(ident)}{ident}12_GLOBAL__N_1\d+Layer\d") if found else ():
+            assert found is not None
+            assert depths.of(address) <= int(found[1]), image[address].name
+            stated = True
+    return stated

@@ -6,29 +6,22 @@ The kernels are the workspace's: CMSIS-NN's portable C, and TFLM's reference hea
 
 from __future__ import annotations
 
-import random
-import shutil
 from pathlib import Path
 
-import numpy
 import pytest
 
 from tests.conftest import ROOT
-from tests.helpers.compiled_host import Checkouts, HostNetwork, build, generated
+from tests.helpers.compiled_check import check_layers
+from tests.helpers.compiled_host import Checkouts, build, generated
 from tests.helpers.control_models import branching, counting, looping
 from tests.host.networks import mixed_network, network
 from tests.host.operator_models import CASES, Case, Spec, together
 from tests.host.random_operators import random_operators
-from tests.zephyr.conftest import known_tflm
 from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
-from tflm_zephyr.build.workspace import Workspace
-from tflm_zephyr.compiler import CompiledModel
 from tflm_zephyr.compiler.compilation import EMITTERS
 from tflm_zephyr.errors import AppError, ModelError
-from tflm_zephyr.host import available, run_many
 from tflm_zephyr.kernels import check_types, miscomputed
-from tflm_zephyr.model import Tensor, load_model, parse_model, without_offline_plan
-from tflm_zephyr.tflm import tflm_of
+from tflm_zephyr.model import load_model, parse_model
 
 pytestmark = pytest.mark.zephyr
 
@@ -99,72 +92,12 @@ MODELS = {
     "counting": counting(),
     **{f"float network {seed}": network(seed, "float32") for seed in range(2)},
 }
-PARTLY_WRITTEN = ("SignalEnergy",)
-"""Operators whose kernels leave some elements of their output as they were."""
 SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
-
-
-@pytest.fixture(scope="module")
-def checkouts(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Checkouts:
-    """The workspace's sources."""
-    if shutil.which("g++") is None or not available("tflm"):
-        pytest.skip("needs g++ and TFLM on the host")
-    if workspace.cmsis_nn_dir is None:
-        pytest.skip("needs CMSIS-NN")
-    revision = tflm_of(None, workspace.tflm_revision)
-    return Checkouts(known_tflm(workspace), workspace.cmsis_nn_dir, tmp_path_factory.mktemp("objects"), revision)
-
-
-def random_bytes(tensor: Tensor, rng: random.Random) -> bytes:
-    if tensor.type.value == "float32":
-        return numpy.array([rng.uniform(-1, 1) for _ in range(tensor.elements)], "float32").tobytes()
-    if tensor.type.value == "bool":
-        return bytes(rng.randrange(2) for _ in range(tensor.elements))
-    return rng.randbytes(tensor.size_bytes)
-
-
-def expected(program: CompiledModel, inputs: list[list[bytes]]) -> list[dict[int, bytes]]:
-    """By run, every written tensor as TFLM leaves it."""
-    main = program.model.main
-    operators = [main.operators[layer.operator] for layer in program.main_layers]
-    written = dict.fromkeys(tensor for operator in operators for tensor in operator.outputs)
-    inner = [tensor for tensor in written if tensor not in main.outputs and tensor in program.offsets]
-    done = run_many(without_offline_plan(program.model), inputs, tensors=inner)
-    return [
-        dict(zip(main.outputs, outputs, strict=True)) | dict(zip(inner, tensors, strict=True))
-        for outputs, tensors in zip(done.runs, done.tensors, strict=True)
-    ]
-
-
-def same(tensor: Tensor, got: bytes, want: bytes) -> bool:
-    """Equal bytes; floats within 1e-5 of each other, as compilers fuse operations."""
-    if tensor.type.value != "float32":
-        return got == want
-    pair = (numpy.frombuffer(data, "float32") for data in (got, want))
-    return bool(numpy.allclose(*pair, rtol=1e-5, atol=1e-5, equal_nan=True))
 
 
 def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts) -> None:
     net = build(generated(model, tmp_path / "app", kernels, checkouts.revision), tmp_path / "src", checkouts)
-    program = net.program
-    main, rng = program.model.main, random.Random(1)
-    # TFLM's Reset() does not let a CALL_ONCE run again, a compiled model's new start does.
-    count = 1 if program.flags else 2
-    inputs = [[random_bytes(main.tensors[tensor], rng) for tensor in main.inputs] for _ in range(count)]
-    for given, want in zip(inputs, expected(program, inputs), strict=True):
-        first, second = (layers(net, given, fill) for fill in (0x5A, 0xA5))
-        for (tensor, got), (_, again) in zip(first, second, strict=True):
-            whole = got == again
-            assert whole or any(layer.key in PARTLY_WRITTEN for layer in program.layers), "reads what nobody wrote"
-            if whole or tensor in main.outputs:
-                assert same(main.tensors[tensor], got, want[tensor]), f"{main.tensors[tensor].label} differs"
-
-
-def layers(net: HostNetwork, inputs: list[bytes], fill: int) -> list[tuple[int, bytes]]:
-    """(tensor, bytes) of every layer's outputs from the initial state, in an arena that held `fill` everywhere."""
-    net.arena[:] = fill
-    net.start()
-    return net.outputs_of_layers(inputs, fill)
+    check_layers([net])
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])

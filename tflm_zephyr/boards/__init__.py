@@ -13,7 +13,13 @@ from tflm_zephyr.boards.kernel_choice import (
     kernel_libraries,
     libraries_of,
 )
-from tflm_zephyr.boards.main_stack import DEBUG_BYTES, UNMEASURED_BYTES, least_main_stack_bytes, main_stack_bytes
+from tflm_zephyr.boards.main_stack import (
+    DEBUG_BYTES,
+    UNMEASURED_BYTES,
+    kernel_stack_bytes,
+    least_main_stack_bytes,
+    main_stack_bytes,
+)
 
 __all__ = [
     "AUTO",
@@ -27,6 +33,7 @@ __all__ = [
     "choose",
     "hal_of",
     "kernel_libraries",
+    "kernel_stack_bytes",
     "known_boards",
     "least_main_stack_bytes",
     "libraries_of",

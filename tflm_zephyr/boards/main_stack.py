@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.boards.kernel_choice import libraries_of
-from tflm_zephyr.kernels import CORES, FPU, all_tables, kernel_need, load_table
+from tflm_zephyr.kernels import CORES, FPU, KernelNeed, KernelTable, all_tables, kernel_need, load_table
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.tflm import PINNED_REVISION, sized_revision
 
@@ -54,27 +54,49 @@ def main_stack_bytes(
     that was not measured the result is at least UNMEASURED_BYTES.
     """
     wanted = tuple(registrations)
-    needs = [
-        _need(wanted, library, board, revision)
-        for board in boards
-        for library in names
-        if library in libraries_of(board) or len(names) == 1
-    ]
+    needs = [_need(wanted, library, board, revision) for library, board in _pairs(names, boards)]
     return max(needs, default=UNMEASURED_BYTES) + (DEBUG_BYTES if debug else 0) + (LINK_BYTES if host_link else 0)
 
 
-def _need(registrations: tuple[str, ...], library: str, board: Board, revision: str) -> int:
+def kernel_stack_bytes(
+    registrations: Iterable[str], names: tuple[str, ...], boards: Iterable[Board], *, revision: str = PINNED_REVISION
+) -> int | None:
+    """Bytes that the deepest kernel of `registrations` takes, the most over the boards; None where one is unmeasured.
+
+    Parameters as for main_stack_bytes.
+    """
+    wanted = tuple(registrations)
+    found = [_measured(wanted, library, board, revision) for library, board in _pairs(names, boards)]
+    if not found or not all(found) or sized_revision(revision) != revision:
+        return None
+    needs = [need for rows in found for _, need in rows]
+    return None if any(need.unknown for need in needs) else max(need.stack_bytes for need in needs)
+
+
+def _pairs(names: tuple[str, ...], boards: Iterable[Board]) -> list[tuple[str, Board]]:
+    """The libraries that each board takes."""
+    return [
+        (library, board) for board in boards for library in names if library in libraries_of(board) or len(names) == 1
+    ]
+
+
+def _measured(
+    registrations: tuple[str, ...], library: str, board: Board, revision: str
+) -> list[tuple[KernelTable, KernelNeed]]:
+    """The needs on the measured cores nearest to the board's, with their tables; none for Helium and other cores."""
     core = CORES.get(board.core)
     if core is None or core.mve:
-        return UNMEASURED_BYTES
+        return []
     measured = sized_revision(revision)
     tables = [load_table(library, name, measured) for name in (board.core, f"{board.core}{FPU}")]
-    deepest = 0
-    for table in tables:
-        need = kernel_need(registrations, library, table.core, revision=measured)
-        if need.unknown:
-            return UNMEASURED_BYTES
-        deepest = max(deepest, table.own_bytes, table.to_kernels_bytes + need.stack_bytes)
+    return [(table, kernel_need(registrations, library, table.core, revision=measured)) for table in tables]
+
+
+def _need(registrations: tuple[str, ...], library: str, board: Board, revision: str) -> int:
+    found = _measured(registrations, library, board, revision)
+    if not found or any(need.unknown for _, need in found):
+        return UNMEASURED_BYTES
+    deepest = max(max(table.own_bytes, table.to_kernels_bytes + need.stack_bytes) for table, need in found)
     bytes_ = (APP_BYTES + deepest) * (1 + MARGIN)
     rounded = align_up(int(bytes_), _STEP)
-    return rounded if revision == measured else max(rounded, UNMEASURED_BYTES)
+    return rounded if revision == sized_revision(revision) else max(rounded, UNMEASURED_BYTES)

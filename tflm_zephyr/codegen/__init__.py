@@ -20,6 +20,7 @@ from tflm_zephyr.codegen.arena_json import (
 )
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
+from tflm_zephyr.codegen.backends.compiled import compiled_beside
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.held_files import load_config, with_held
@@ -62,6 +63,7 @@ __all__ = [
     "app_kernels",
     "backend_of",
     "check_labels",
+    "compiled_beside",
     "data_sha256",
     "dump_measurements",
     "folder_of",

@@ -5,10 +5,21 @@ from __future__ import annotations
 
 from tflm_zephyr.compiler.compilation import compile_model, why_not
 from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
-from tflm_zephyr.compiler.program import Call, CompiledModel, ConstantArray, Layer, PixelRuns, Place, Pointer, Value
+from tflm_zephyr.compiler.program import (
+    SCRATCH,
+    Call,
+    CompiledModel,
+    ConstantArray,
+    Layer,
+    PixelRuns,
+    Place,
+    Pointer,
+    Value,
+)
 
 __all__ = [
     "CMSIS_HEADER",
+    "SCRATCH",
     "Call",
     "CompiledModel",
     "ConstantArray",

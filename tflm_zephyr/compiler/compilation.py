@@ -105,6 +105,7 @@ def compile_model(
         flat=flat,
         bodies=bodies,
         steps=steps,
+        owners=memory.owners,
     )
     prove(compiled, libraries)
     return compiled
@@ -199,7 +200,10 @@ def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants)
     builder = LayerBuilder(node, node.operator.index, libraries, constants)
     if emit is None or node.operator.custom_code is not None:
         raise NotDirectError("has no direct code")
-    emit(builder)
+    try:
+        emit(builder)
+    except ArithmeticError:  # parameters that TFLM's Prepare leaves undefined
+        raise NotDirectError("has a tensor whose scale is zero, or missing") from None
     return builder.build()
 
 

@@ -7,12 +7,12 @@ in the bytes of others), and 1x1 convolutions in place by runs of pixels, of whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
-from tflm_zephyr.compiler.program import Call, Layer
+from tflm_zephyr.compiler.program import SCRATCH, Call, Layer
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
@@ -61,13 +61,16 @@ class RunChoice:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Offsets by tensor and the scratch's by layer; `layers` have their runs set."""
+    """Offsets by tensor and the scratch's by layer; `layers` have their runs set.
+
+    `owners` gives each of the plan's buffers its tensor, the largest where several share it, or SCRATCH and its layer.
+    """
 
     layers: tuple[Layer, ...]
     offsets: Mapping[int, int]
     scratch: Mapping[int, int]
     plan: Plan
-    storages: tuple[Storage, ...]
+    owners: tuple[tuple[int, int], ...]
 
 
 def plan_memory(
@@ -104,7 +107,13 @@ def _plan(
     plan = _cheapest(problem, choices, slower * sum(layer.macs for layer in layers))
     offsets = {tensor: plan.offsets[k] + placement.of(tensor)[1] for tensor, k in place.items()}
     scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
-    return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, storages)
+    owners = _owners([storage.tensors[0] for storage in storages], scratch)
+    return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, owners)
+
+
+def _owners(tensors: Iterable[int], layers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """MemoryPlan.owners of buffers for `tensors`, then of scratch buffers for `layers`."""
+    return (*((tensor, 0) for tensor in tensors), *((SCRATCH, layer) for layer in layers))
 
 
 def plan_scopes(original: Model, flat: Flat, layers: Sequence[Layer]) -> tuple[MemoryPlan, int]:
@@ -141,7 +150,7 @@ def plan_scopes(original: Model, flat: Flat, layers: Sequence[Layer]) -> tuple[M
     offsets = dict(zip(owners, placed, strict=False))
     behind = placed[len(owners) :]
     scratch = {by_origin[one.subgraph, one.operator]: at for one, at in zip(graph.scratch, behind, strict=True)}
-    return MemoryPlan(tuple(layers), offsets, scratch, plan, ()), steps
+    return MemoryPlan(tuple(layers), offsets, scratch, plan, _owners(owners, scratch)), steps
 
 
 def _label(subgraph: Subgraph, storage: Storage) -> str:

@@ -293,7 +293,8 @@ class CompiledModel:
 
     A model with subgraphs or resource variables is flattened (see flattening.Flat, `flat`): `bodies` has the layers of
     each subgraph that runs, by operator, the main one's as 0; without, all layers are the main subgraph's. `steps` is
-    the number of steps that `places` count.
+    the number of steps that `places` count. `owners` gives each buffer of `plan` its tensor of the main subgraph, the
+    largest where several share it, or SCRATCH and its layer.
     """
 
     model: Model
@@ -310,6 +311,7 @@ class CompiledModel:
     flat: Flat | None = None
     bodies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     steps: int = 0
+    owners: tuple[tuple[int, int], ...] = ()
 
     @property
     def main_layers(self) -> tuple[Layer, ...]:

@@ -4,7 +4,15 @@
 from __future__ import annotations
 
 from tflm_zephyr.kernels import libraries
-from tflm_zephyr.kernels.code_size import FPU, RESOLVER_ENTRY_BYTES, KernelNeed, all_tables, kernel_need, load_table
+from tflm_zephyr.kernels.code_size import (
+    FPU,
+    RESOLVER_ENTRY_BYTES,
+    KernelNeed,
+    KernelTable,
+    all_tables,
+    kernel_need,
+    load_table,
+)
 from tflm_zephyr.kernels.core import CORES, Core
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
 from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors, kind_of, untried
@@ -37,6 +45,7 @@ __all__ = [
     "InPlaceTensors",
     "KernelLibrary",
     "KernelNeed",
+    "KernelTable",
     "Node",
     "all_tables",
     "check_types",

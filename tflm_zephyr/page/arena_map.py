@@ -15,12 +15,14 @@ TITLES = {
     "packed": "Packed",
     "in_place": "In-place",
     "shipped": "This plan",
+    "compiled": "Compiled",
 }
 ABOUT = {
     "greedy": "where TFLM’s own planner puts the buffers of the model as it is",
     "packed": "all buffers placed freely, none over another",
     "in_place": "outputs over inputs where the kernels allow it",
-    "shipped": "what runs on the device",
+    "shipped": "what runs on the device with the interpreter",
+    "compiled": "what runs on the device with the backend compiled, which has no tail besides",
 }
 KINDS = ("input", "output", "intermediate", "variable", "scratch")
 

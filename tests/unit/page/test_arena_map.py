@@ -18,11 +18,13 @@ def plan(tool: Tool, *options: str) -> Any:
 
 def test_equal_placings_are_one_map(tool: Tool) -> None:
     both = maps(plan(tool))
-    assert [one.names for one in both] == [("greedy", "packed"), ("in_place", "shipped")]
+    assert [one.names for one in both] == [("greedy", "packed"), ("in_place", "shipped", "compiled")]
     assert [one.head_bytes for one in both] == [8192, 4096]
-    assert both[1].title == "In-place = This plan"
-    (alone,) = maps(plan(tool, "--overlap", "off"))
+    assert both[1].title == "In-place = This plan = Compiled"
+    alone, compiled = maps(plan(tool, "--overlap", "off"))
     assert alone.names == ("greedy", "packed", "in_place", "shipped")
+    assert compiled.names == ("compiled",)
+    assert compiled.head_bytes == 4096
 
 
 def test_rectangles_are_the_buffers(tool: Tool) -> None:
@@ -32,7 +34,7 @@ def test_rectangles_are_the_buffers(tool: Tool) -> None:
     assert [r.kind for r in stock.rectangles] == ["input", "intermediate", "intermediate", "output"]
     assert stock.shared == () and stock.peak_steps == (1, 2, 3)
     assert [(r.index, r.x, r.width, r.y, r.height) for r in own.shared] == [(k, k, 1, 0, 4096) for k in (1, 2, 3)]
-    assert [placing["steps"] for placing in found["placings"]] == [[None, [0, 0], [0, 1], [0, 2]]] * 4
+    assert [placing["steps"] for placing in found["placings"]] == [[None, [0, 0], [0, 1], [0, 2]]] * 5
 
 
 def test_ticks_are_round() -> None:

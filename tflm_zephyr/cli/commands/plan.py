@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tflm_zephyr.boards import Board
     from tflm_zephyr.codegen import AppConfig, AppKernels, ModelConfig
     from tflm_zephyr.model import Model
+    from tflm_zephyr.tflm import TflmRevision
 
 
 _OF_MODELS = (
@@ -115,13 +116,27 @@ def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     workspace = find_workspace_if_any(args.workspace, app=Path())
     boards = boards_of(config, workspace) if args.core is None else (_board_with(args.core),)
     models = [load_model(path) for path in args.model]
-    kernels = app_kernels(config, models, boards, tflm_for(config, boards, workspace))
+    tflm = tflm_for(config, boards, workspace)
+    kernels = app_kernels(config, models, boards, tflm)
     where = f"on {args.core}" if args.core is not None else f"for {', '.join(board.name for board in boards)}"
     named = f"{' and '.join(kernels.choice.names)} kernels {where}"
-    return [
-        _plan_model(args, path, model, model_config, kernels, named)
-        for path, model, model_config in zip(args.model, models, config.models, strict=True)
-    ]
+    found = []
+    for path, model, model_config in zip(args.model, models, config.models, strict=True):
+        item = _plan_model(args, path, model, model_config, kernels, named)
+        found.append(with_compiled(item, config, model_config, kernels, tflm))
+    return found
+
+
+def with_compiled(
+    item: report.PlannedModel, app: AppConfig, config: ModelConfig, kernels: AppKernels, tflm: TflmRevision
+) -> report.PlannedModel:
+    """The planned model of the app `app` with its compiled code beside, or why there is none."""
+    from tflm_zephyr.codegen import compiled_beside
+
+    try:
+        return replace(item, compiled=compiled_beside(app, config, item.plan, kernels, tflm))
+    except (AppError, ModelError, PlanError) as error:
+        return replace(item, not_compiled=error.what)
 
 
 def _plan_model(

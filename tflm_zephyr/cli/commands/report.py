@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.plan import with_compiled
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import compare as report
 from tflm_zephyr.cli.report import plan as plan_report
-from tflm_zephyr.codegen import AppManifest, app_file, load_config, load_manifest, own_path
+from tflm_zephyr.codegen import AppManifest, app_file, app_kernels, load_config, load_manifest, own_path
 from tflm_zephyr.documents import Document, enveloped, load_documents
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.files import read_if_there, write_new
@@ -128,9 +129,11 @@ def _of_app(app: Path, say: Say) -> Iterable[Document]:
     for item in made.prepared:
         yield _made("inspect", item.config.model)
     named = f"{' and '.join(made.spec.kernels)} kernels for {', '.join(manifest.boards)}"
-    plans = [plan_report.PlannedModel(item.config.model, item.plan, named) for item in made.prepared]
-    for plan in plans:
-        yield enveloped("plan", plan_report.plan_json(plan))
+    kernels = app_kernels(config, [item.model for item in made.prepared], boards, tflm)
+    for item in made.prepared:
+        planned = plan_report.PlannedModel(item.config.model, item.plan, named)
+        beside = with_compiled(planned, config, item.config, kernels, tflm)
+        yield enveloped("plan", plan_report.plan_json(beside))
     yield _made("fit", "--app", own_path(app, app_file.NAME))
     for board in made.spec.boards:
         if (app / "build" / board.file_stem).is_dir():

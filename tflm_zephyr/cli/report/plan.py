@@ -14,6 +14,7 @@ from tflm_zephyr.model import shown
 if TYPE_CHECKING:
     from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena
     from tflm_zephyr.cli.report.terminal import Drawn
+    from tflm_zephyr.compiler import CompiledModel
     from tflm_zephyr.memory_planner import Plan
     from tflm_zephyr.model import PlannedScratch, PlannedTensor
 
@@ -25,7 +26,8 @@ class PlannedModel:
     """A model that `plan` was asked about.
 
     `kernels` names the kernels and their boards or core, `notes` say why these. `saved_bytes`: how much smaller the
-    arena is than with all tensors in it, None where none is preallocated.
+    arena is than with all tensors in it, None where none is preallocated. `compiled` is the model as compiled code,
+    None where it cannot be compiled, for the reason in `not_compiled`.
     """
 
     path: Path
@@ -33,6 +35,8 @@ class PlannedModel:
     kernels: str
     notes: tuple[str, ...] = ()
     saved_bytes: int | None = None
+    compiled: CompiledModel | None = None
+    not_compiled: str = ""
 
 
 def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
@@ -65,7 +69,7 @@ def _heading(item: PlannedModel) -> list[str]:
 def _figures(item: PlannedModel) -> list[tuple[str, int, str]]:
     """The sizes to compare: name, bytes, note."""
     head, size = item.plan.head, item.plan.largest.size
-    return [
+    found = [
         ("linear", head.linear_bytes, "every buffer its own place"),
         ("greedy", head.greedy_bytes, "TFLM's own placing of the model as it is"),
         ("packed", head.packed_bytes, "all buffers placed freely"),
@@ -74,6 +78,16 @@ def _figures(item: PlannedModel) -> list[tuple[str, int, str]]:
         ("lower bound", head.lower_bound_bytes, f"no plan is smaller: {_gap(head)}"),
         ("tail", size.tail_bytes, f"{size.source}; the arena: {size.bytes}"),
     ]
+    if item.compiled is not None:
+        found.append(("compiled", item.compiled.arena_bytes, _compiled(item.compiled)))
+    return found
+
+
+def _compiled(program: CompiledModel) -> str:
+    """The note on the arena of compiled code."""
+    kept = sorted({layer.key for layer in program.framed})
+    state = f", {program.state_bytes} of them for TFLM's own {', '.join(kept)}" if kept else ""
+    return f"the whole arena with --backend compiled, which has no tail{state}"
 
 
 def _remarks(item: PlannedModel) -> list[str]:
@@ -91,6 +105,8 @@ def _remarks(item: PlannedModel) -> list[str]:
         )
     if head.in_place_count:
         lines.append(f"  In place: {_in_place_pairs(head)}. The plan is safe with {item.kernels} alone.")
+    if item.not_compiled:
+        lines.append(f"  Not with --backend compiled: {item.not_compiled}.")
     return lines
 
 
@@ -180,7 +196,47 @@ def plan_json(item: PlannedModel) -> dict[str, Any]:
             for subgraph in model.subgraphs
             for operator in subgraph.operators
         ],
-        "placings": list(_placings_json(item.plan)),
+        "placings": [*_placings_json(item.plan), *_compiled_placing(item)],
+        "compiled": _compiled_json(item.compiled),
+    }
+
+
+def _compiled_json(program: CompiledModel | None) -> dict[str, Any] | None:
+    if program is None:
+        return None
+    return {
+        "arena_bytes": program.arena_bytes,
+        "state_bytes": program.state_bytes,
+        "constant_bytes": program.flash_bytes,
+        "own_kernels": sorted({layer.key for layer in program.framed}),
+    }
+
+
+def _compiled_placing(item: PlannedModel) -> Iterator[dict[str, Any]]:
+    """The plan of compiled code, as _placings_json has the interpreter's."""
+    from tflm_zephyr.compiler import SCRATCH
+
+    program, order = item.compiled, item.plan.order
+    if program is None:
+        return
+    flat, plan = program.flat, program.plan
+    scopes = item.plan.head.graph.scopes
+    buffers = []
+    for buffer, (tensor, layer) in zip(_buffers_json(plan), program.owners, strict=True):
+        if tensor == SCRATCH:
+            origin = (0, layer) if flat is None else flat.origins[layer]
+            subgraph, operator = _in_file(origin, order) or origin
+            kind = {"kind": "scratch", "subgraph": subgraph, "index": operator}
+        else:
+            subgraph, index = (0, tensor) if flat is None or tensor >= len(flat.keys) else flat.keys[tensor]
+            kind = {"kind": "tensor", "subgraph": subgraph, "index": index}
+        buffers.append({**buffer, "upper": min(buffer["upper"], len(scopes)), **kind})
+    yield {
+        "name": "compiled",
+        "head_bytes": program.arena_bytes,
+        "steps": [_in_file(scope, order) for scope in scopes],
+        "buffers": buffers,
+        "in_place": [{"input": pair.input, "output": pair.output, "bytes": pair.bytes} for pair in plan.shared],
     }
 
 

@@ -7,17 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tflm_zephyr.codegen.app_file import ModelConfig
+from tflm_zephyr.arena import ArenaPlan
+from tflm_zephyr.boards import kernel_stack_bytes
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, typed_registrations, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
-from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
+from tflm_zephyr.codegen.custom_operators import custom_operator
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
-from tflm_zephyr.tflm import sources
+from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
@@ -166,6 +169,7 @@ class Compiled(Backend):
             "program": program,
             "constants": program.constant_offsets,
             "cores": runtime.cores,
+            "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(program.functions),
             "copies_rows": any(call.function == "CopyRows" for layer in program.layers for call in layer.calls),
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
@@ -185,6 +189,17 @@ class Compiled(Backend):
         return {f"src/models/{model.ident}_weights.bin": data} if app.model_data == "binary" else {}
 
 
+def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
+    """Bytes of stack that no layer exceeds: the deepest of TFLM's kernels of the operators, by their machine code.
+
+    They call the same functions as the layers, from frames that are no smaller. None where a core or a kernel was not
+    measured, and for operators that keep TFLM's own kernels, which the layers call through a frame of their own.
+    """
+    if runtime.program.framed or app.debug:
+        return None
+    return kernel_stack_bytes(runtime.registrations, app.kernels, app.boards, revision=app.tflm_revision)
+
+
 def frames_kernels(app: AppSpec) -> bool:
     """Whether a model of the app has operators that run TFLM's own kernels."""
     return any(runtime_of(model).program.framed for model in app.models)
@@ -195,6 +210,22 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
     declared = frozenset(custom.name for custom in item.config.custom_operators)
     libraries = tuple(library.without(declared) for library in setup.own.libraries)
     return compile_model(item.running, libraries, registrations=registrations(item, setup))
+
+
+def compiled_beside(
+    app: AppConfig, config: ModelConfig, plan: ArenaPlan, kernels: AppKernels, tflm: TflmRevision
+) -> CompiledModel:
+    """The model of `plan`, which is for the interpreter, as compiled code in the plan's order.
+
+    The interpreter's own options are left out of account.
+
+    Raises AppError, ModelError and PlanError where it cannot be compiled.
+    """
+    setup = BuildSetup(app, tflm, kernels)
+    _check_library(config, setup)
+    customs = tuple(map(custom_operator, config.custom_operators))
+    resolver = op_resolver.resolve(plan.head.graph, tflm.operators, customs)
+    return _compiled(PreparedModel(config, plan.model, resolver, plan, b""), setup)
 
 
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
@@ -226,15 +257,21 @@ def uses_tflm(program: CompiledModel) -> bool:
 def _check(config: ModelConfig, setup: BuildSetup) -> None:
     """AppError for options that are the interpreter's alone."""
     app = setup.app
+    _check_library(config, setup)
     what = ""
-    if len(setup.kernels) > 1:
-        what = f"compiled code is for one kernel library, and these boards take {' and '.join(setup.kernels)}"
-    elif app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
+    if app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
         what = "planner: static, tflm: module and shared_arena are the interpreter's"
     elif config.plan_file is not None or config.preallocated or config.arena is not None:
         what = "plan_file, preallocated and arena are the interpreter's"
     if what:
         raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
+
+
+def _check_library(config: ModelConfig, setup: BuildSetup) -> None:
+    """AppError unless the app has one kernel library."""
+    if len(setup.kernels) > 1:
+        what = f"compiled code is for one kernel library, and these boards take {' and '.join(setup.kernels)}"
+        raise AppError(what, where=config.label, hint="Use the backend interpreter, or name the kernels")
 
 
 def _placed(
