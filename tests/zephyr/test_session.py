@@ -21,12 +21,13 @@ BOARD = "mps2/an385"
 SAMPLES = ROOT / "samples"
 
 
-@pytest.fixture(scope="module", params=["hello_world", "digits"])
+@pytest.fixture(scope="module", params=["hello_world", "digits", "digits-compiled"])
 def app(request: pytest.FixtureRequest, tool: Tool, apps: Path) -> Path:
     """A sample with the link, built."""
-    name: str = request.param
-    folder = apps / f"link_{name}"
-    tool("generate", "--app", SAMPLES / name / "app.yaml", "-o", folder, "--host-link")
+    name, _, backend = request.param.partition("-")
+    folder = apps / f"link_{name}{backend}"
+    flags = ("--backend", backend) if backend else ()
+    tool("generate", "--app", SAMPLES / name / "app.yaml", "-o", folder, "--host-link", *flags)
     tool("build", folder, "--board", BOARD, "-D", "CONFIG_INIT_STACKS=y", "-D", "CONFIG_THREAD_STACK_INFO=y")
     return folder
 

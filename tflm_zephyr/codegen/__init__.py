@@ -18,7 +18,7 @@ from tflm_zephyr.codegen.arena_json import (
     measurements_path,
     target_of,
 )
-from tflm_zephyr.codegen.backends import backend_of
+from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER, backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.backends.compiled import compiled_beside
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
@@ -33,6 +33,8 @@ from tflm_zephyr.codegen.rendering import render, render_starters, render_workfl
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
+    "COMPILED",
+    "INTERPRETER",
     "INTERRUPT_BYTES",
     "MANIFEST",
     "AppConfig",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tflm_zephyr.footprint import attribution
 from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstimate, Runs, Verdict, verdict
-from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies
+from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies, with_compiled_code
 from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
 from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
 
@@ -35,4 +35,5 @@ __all__ = [
     "own_buffer",
     "remedies",
     "verdict",
+    "with_compiled_code",
 ]

@@ -14,7 +14,8 @@ from itertools import combinations
 
 from tflm_zephyr.arena import SEARCH_WORK, HeadPlan
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE, Board
-from tflm_zephyr.codegen import AppConfig
+from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig
+from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import CLOSE, NO, YES, RegionEstimate, Verdict
 from tflm_zephyr.memory_planner import pack
 
@@ -69,13 +70,15 @@ class OwnBuffer:
 class BoardFit:
     """A board's verdict, with remedies where it is not a plain yes.
 
-    `flash_note` says why the board cannot have more flash, where flash is too small.
+    `flash_note` says why the board cannot have more flash, where flash is too small. `compiled` is the verdict with
+    compiled code, None where the app has it or cannot have it.
     """
 
     verdict: Verdict
     remedies: tuple[Remedy, ...] = ()
     own_buffers: tuple[OwnBuffer, ...] = ()
     flash_note: str = ""
+    compiled: Verdict | None = None
 
 
 def remedies(
@@ -97,7 +100,12 @@ def remedies(
         after = evaluate(config_then, board_then)
         return Remedy(tuple(changes), _gain(verdict.flash, after.flash), _gain(verdict.ram, after.ram), after)
 
-    singles = [tried([change]) for change in _changes(verdict, config, board, known)]
+    singles = []
+    for change in _changes(verdict, config, board, known):
+        try:
+            singles.append(tried([change]))
+        except (AppError, ModelError, PlanError):  # not every model can be compiled
+            continue
     useful = [remedy for remedy in singles if any(_gained(remedy, memory) > 0 for memory in lacking)]
     useful.sort(key=lambda remedy: (not remedy.suffices, -sum(_gained(remedy, memory) for memory in lacking)))
     if any(remedy.suffices for remedy in useful):
@@ -109,6 +117,14 @@ def remedies(
         if enough:
             return (*useful, max(enough, key=lambda remedy: sum(_gained(remedy, memory) for memory in lacking)))
     return tuple(useful)
+
+
+def with_compiled_code(config: AppConfig) -> AppConfig | None:
+    """The app with compiled code; None where it has that, or options that are the interpreter's alone."""
+    own = any(model.plan_file or model.preallocated or model.arena is not None for model in config.models)
+    if config.backend != INTERPRETER or config.planner != "tflm" or config.tflm != "selected" or config.shared_arena:
+        return None
+    return None if own else replace(config, backend=COMPILED)
 
 
 def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
@@ -151,6 +167,8 @@ def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[
     found = [_other_board(other) for other in known if _same_chip(other, board)]
     if verdict.library == CMSIS_NN:
         found.append(_otherwise("reference kernels instead of CMSIS-NN's", "--kernels reference", kernels=REFERENCE))
+    if with_compiled_code(config) is not None:
+        found.append(_otherwise("compiled code instead of the interpreter", "--backend compiled", backend=COMPILED))
     if config.tflm != "selected":
         found.append(_otherwise("only the TFLM sources that the models need", "--tflm selected", tflm="selected"))
     if config.debug:

@@ -13,10 +13,11 @@ from tests.conftest import ROOT
 from tests.fakes.west import make_workspace
 from tests.helpers.model_builder import ModelBuilder
 from tests.unit.conftest import Tool
-from tests.zephyr.models import dense_chain
+from tests.zephyr.models import dense_chain, mobilenet
 from tflm_zephyr.host import golden_outputs
 
 NS, SECURE = "nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160"
+M3 = "mps2/an385"
 
 
 @pytest.fixture
@@ -222,3 +223,28 @@ def test_it_imports_no_engine(model_file: Path) -> None:
     argv = [sys.executable, "-c", code, "fit", str(model_file)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_compiled_code_stands_beside(tool: Tool) -> None:
+    Path("net.tflite").write_bytes(mobilenet(24))
+    found = tool("fit", "net.tflite", "-b", M3, "--kernels", "cmsis_nn")
+    (fit,) = tool("fit", "net.tflite", "-b", M3, "--kernels", "cmsis_nn", "--json").json["boards"]
+    (alone,) = tool("fit", "net.tflite", "-b", M3, "--kernels", "cmsis_nn", "--backend", "compiled", "--json").json[
+        "boards"
+    ]
+    assert fit["compiled"] == {key: alone[key] for key in ("fits", "flash", "ram")}
+    assert alone["compiled"] is None
+    assert fit["compiled"]["ram"]["used_bytes"] < fit["ram"]["used_bytes"]
+    assert sum(part["flash_bytes"] for part in alone["parts"]) < sum(part["flash_bytes"] for part in fit["parts"])
+    assert "    with --backend compiled: flash " in found.out
+
+
+def test_what_was_not_measured_of_compiled_code_is_at_least(tool: Tool) -> None:
+    for name in ("one", "two"):
+        Path(f"{name}.tflite").write_bytes(mobilenet(24))
+    compiled = ("-b", M3, "--backend", "compiled", "--json")
+    for words in (("one.tflite", "two.tflite", "--kernels", "cmsis_nn"), ("one.tflite", "--kernels", "reference")):
+        (fit,) = tool("fit", *words, *compiled).json["boards"]
+        assert fit["fits"] == "unknown"
+        assert fit["flash"]["above_bytes"] is None
+        assert "not measured" in fit["notes"][-1]

@@ -8,6 +8,8 @@ import struct
 import pytest
 
 from tests.helpers.small_models import dense, unary
+from tests.host.chained_networks import chained_network
+from tests.host.operator_models import Case, Spec
 from tests.zephyr.models import flat_convolutions, mobilenet
 from tflm_zephyr.compiler import CompiledModel, compile_model, why_not
 from tflm_zephyr.errors import ModelError
@@ -91,6 +93,24 @@ def test_an_operator_without_code_is_named() -> None:
     assert list(why_not(model, (M3,))) == [0]
     with pytest.raises(ModelError, match=r"operator 0 \(ABS\).*no direct code"):
         compile_model(model, (M3,))
+
+
+def test_a_tensor_without_a_scale_is_refused_by_name() -> None:
+    case = Case("RELU6", (Spec((1, 4), "int8"),), (Spec((1, 4), "int8"),))
+    with pytest.raises(ModelError, match=r"operator 0 \(RELU6\).*scale is zero, or missing"):
+        compile_model(parse_model(case.build()), (REFERENCE,))
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "float32"])
+@pytest.mark.parametrize("library", [M3, DSP, HELIUM, REFERENCE])
+def test_networks_of_every_operator_are_proven(kind: str, library: KernelLibrary) -> None:
+    for seed in range(3):
+        model = parse_model(chained_network(seed, kind))
+        keys = {(False, operator.key) for operator in model.main.operators}
+        registrations = {key: f"tflite::Register_{key[1]}()" for key in keys}
+        compiled = compile_model(model, (library,), registrations=registrations)
+        assert len(compiled.layers) == len(model.main.operators)
+        assert {layer.key for layer in compiled.framed} <= {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
 
 
 def test_dense_layers_on_helium_have_their_sums_as_constants() -> None:

@@ -13,7 +13,18 @@ from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, conf
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
 from tflm_zephyr.codegen import AppConfig, app_folder, identifier, with_held
-from tflm_zephyr.footprint import CLOSE, NO, BoardFit, Runs, Verdict, own_buffer, remedies, verdict
+from tflm_zephyr.errors import AppError, ModelError, PlanError
+from tflm_zephyr.footprint import (
+    CLOSE,
+    NO,
+    BoardFit,
+    Runs,
+    Verdict,
+    own_buffer,
+    remedies,
+    verdict,
+    with_compiled_code,
+)
 from tflm_zephyr.host import golden_outputs
 
 if TYPE_CHECKING:
@@ -52,7 +63,7 @@ def board_fits(
     workspace: Workspace | None,
     runs: Runs,
 ) -> tuple[BoardFit, ...]:
-    """The verdict for each board of the app, with remedies unless it fits.
+    """The verdict for each board of the app and that of compiled code beside, with remedies unless it fits.
 
     runs: the self-test runs of each model. A remedy may ask for fewer, never for more.
     """
@@ -64,10 +75,11 @@ def board_fits(
         return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
 
     found = []
-    for board in made.spec.boards:
+    compiled = _compiled(config, folder, made, workspace, runs)
+    for board, beside in zip(made.spec.boards, compiled, strict=True):
         first = verdict(made.spec, board, runs)
         if first.fits not in (NO, CLOSE):
-            found.append(BoardFit(first))
+            found.append(BoardFit(first, compiled=beside))
             continue
         others = [load_board(name) for name in known_boards()]
         ram_lacks = first.ram is not None and first.ram.fits in (NO, CLOSE)
@@ -79,9 +91,22 @@ def board_fits(
                 remedies(first, config, board, others, evaluate),
                 tuple(own for own in owned if own is not None and own.saved_bytes),
                 board.flash_note if flash_lacks else "",
+                beside,
             )
         )
     return tuple(found)
+
+
+def _compiled(
+    config: AppConfig, folder: Path, made: Generated, workspace: Workspace | None, runs: Runs
+) -> tuple[Verdict | None, ...]:
+    """Each board's verdict with compiled code, None where the app has that or cannot have it."""
+    other = with_compiled_code(config)
+    try:
+        spec = None if other is None else _made(other, folder, made.spec.boards, workspace).spec
+    except (AppError, ModelError, PlanError):
+        spec = None
+    return tuple(None if spec is None else verdict(spec, board, runs) for board in made.spec.boards)
 
 
 def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:

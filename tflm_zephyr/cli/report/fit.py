@@ -47,8 +47,16 @@ def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
     """Shown after `fit`: remarks on the app, then each verdict with its parts."""
     found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
-        found += [*_board(fit), *_parts(fit.verdict)]
+        found += [*_board(fit), *_parts(fit.verdict), *_compiled(fit.compiled)]
     return "\n".join(found)
+
+
+def _compiled(verdict: Verdict | None) -> list[str]:
+    """The sizes with compiled code, where they are known."""
+    if verdict is None or verdict.flash is None or verdict.ram is None:
+        return []
+    sizes = f"flash {_use(verdict.flash)}, RAM {_use(verdict.ram)}"
+    return [f"    with --backend compiled: {sizes}: {_SAID[verdict.fits]}"]
 
 
 def table_on_terminal(plain: Mapping[str, Any], fits: Sequence[BoardFit], notes: Iterable[str]) -> Drawn:
@@ -71,6 +79,7 @@ def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:
             "notes": [*fit.verdict.notes, *([fit.flash_note] if fit.flash_note else [])],
             "remedies": [_remedy_json(remedy) for remedy in fit.remedies],
             "own_buffers": [asdict(own) for own in fit.own_buffers],
+            "compiled": None if fit.compiled is None else {"fits": fit.compiled.fits, **_uses(fit.compiled)},
         }
         for fit in fits
     ]

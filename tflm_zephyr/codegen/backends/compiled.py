@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tflm_zephyr.arena import ArenaPlan
-from tflm_zephyr.boards import kernel_stack_bytes
+from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
-from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, typed_registrations, untyped_names
+from tflm_zephyr.codegen.backends.compiled_sizes import savings
+from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
 from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 
@@ -88,6 +89,7 @@ class Compiled(Backend):
     cmake_include: ClassVar[str] = "cmake/compiled.cmake"
     zephyr_modules: ClassVar[tuple[str, ...]] = ("tflite-micro",)
     answers_host: ClassVar[bool] = True
+    measured_base: ClassVar[bool] = True
 
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """See Backend. The order of the operators is that of the interpreter's arena."""
@@ -129,7 +131,14 @@ class Compiled(Backend):
         return tuple(filter(None, found))
 
     def sizes(self, app: AppSpec) -> BackendSizes:
-        """Constants and arenas; the kernels' code was not measured."""
+        """Constants and arenas, and the bytes that layers take less than TFLM's interpreter and kernels."""
+        runtimes = [runtime_of(model) for model in app.models]
+        distinct = tuple(sorted({name for runtime in runtimes for name in runtime.registrations}))
+        less = savings([runtime.program for runtime in runtimes])
+        whys = (
+            (len(runtimes) > 1, "several compiled models in one app were not measured"),
+            (app.kernels != (CMSIS_NN,), "compiled code with reference kernels was not measured"),
+        )
         return BackendSizes(
             models=tuple(
                 (
@@ -138,10 +147,12 @@ class Compiled(Backend):
                 )
                 for model in app.models
             ),
-            registrations=tuple(
-                sorted({name for model in app.models for name in typed_registrations(runtime_of(model).program)})
-            ),
-            unmeasured=("the code of compiled layers and their kernels was not measured",),
+            app=(SizePart("without the interpreter", -less.flash_bytes, -less.ram_bytes),),
+            registrations=distinct,
+            table_bytes=-RESOLVER_ENTRY_BYTES * len(distinct),  # there is no resolver
+            unsure_flash_bytes=less.unsure_flash_bytes,
+            unsure_ram_bytes=less.unsure_ram_bytes,
+            unmeasured=tuple(why for applies, why in whys if applies),
         )
 
     def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:

@@ -20,6 +20,8 @@ from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.tflm.revision import tflm_of
 
+LAYERS = "src/models/dense_layers.cpp"
+
 
 def config(folder: Path, **options: Any) -> AppConfig:
     (folder / "dense.tflite").write_bytes(dense())
@@ -181,3 +183,16 @@ def test_constants_of_custom_operators_are_aligned_as_in_models(tmp_path: Path, 
     (weights,) = [tensor.constant for tensor in window.tensors if tensor.constant]
     assert f".balign 16\n\t.global audio_{weights}\n" in text
     assert ".balign 4\n" in text
+
+
+def test_the_layers_say_their_bound_of_stack(tmp_path: Path) -> None:
+    found = re.search(rb"A layer takes at most (\d+) bytes of stack", render(made(tmp_path).spec)[LAYERS])
+    assert found is not None
+    assert 0 < int(found[1]) < 1024
+
+
+@pytest.mark.parametrize("options", [{"boards": ("mps3/corstone300/an547",)}, {"debug": True}])
+def test_a_stack_that_was_not_measured_is_not_said(options: dict[str, Any], tmp_path: Path) -> None:
+    given = replace(config(tmp_path), **options)
+    spec = generate(given, tmp_path / "app", tflm_of(None), golden=False).spec
+    assert b"bytes of stack" not in render(spec)[LAYERS]
