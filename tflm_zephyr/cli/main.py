@@ -33,6 +33,7 @@ from tflm_zephyr.cli.options import CommandParser, Parser, add_workspace
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
+from tflm_zephyr.cli.options import percent as _percent
 from tflm_zephyr.cli.options import seconds as _seconds
 from tflm_zephyr.cli.options import size as _size
 from tflm_zephyr.cli.output import output_failed, write_error, write_out
@@ -217,6 +218,15 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=_count, metavar="N", help="inputs that the self-test runs (default: 1)")
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
+    )
+    parser.add_argument(
+        "--rows", action="store_true", default=None, help="compiled layers run row by row where that takes less RAM"
+    )
+    parser.add_argument(
+        "--slower",
+        type=_percent,
+        metavar="PERCENT",
+        help="how much more work compiled code may do for less RAM, as an estimate (default: 3%%)",
     )
     parser.add_argument(
         "--host-link",

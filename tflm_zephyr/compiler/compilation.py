@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from tflm_zephyr.compiler.control import control_layer, is_control
@@ -29,6 +29,8 @@ from tflm_zephyr.compiler.operators import (
 )
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
+from tflm_zephyr.compiler.row_plan import plan_rows
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -37,24 +39,27 @@ from tflm_zephyr.tflm import cortex_m_sizes
 
 _POINTER_BYTES = 4
 
+_FAMILIES = (
+    activation,
+    arithmetic,
+    convolution,
+    dense,
+    joining,
+    layout,
+    matmul,
+    pooling,
+    rectifiers,
+    recurrent,
+    reductions,
+    resize,
+    slicing,
+)
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = dict(
+    chain.from_iterable(family.EMITTERS.items() for family in _FAMILIES)
+)
+ROWS: Mapping[str, RowRule] = dict(
     chain.from_iterable(
-        family.EMITTERS.items()
-        for family in (
-            activation,
-            arithmetic,
-            convolution,
-            dense,
-            joining,
-            layout,
-            matmul,
-            pooling,
-            rectifiers,
-            recurrent,
-            reductions,
-            resize,
-            slicing,
-        )
+        family.ROWS.items() for family in (activation, arithmetic, convolution, layout, pooling, rectifiers, reductions)
     )
 )
 
@@ -65,12 +70,14 @@ def compile_model(
     *,
     registrations: Registrations | None = None,
     slower: float = SLOWER,
+    rows: bool = False,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
     The libraries are of one name, one for each kind of core that the code is compiled for; the code is right on all.
     An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
-    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost.
+    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost. `rows`:
+    segments of layers may run row by row, where the model is then smaller.
     """
     flat = flatten(model) if needs_flattening(model) else None
     running = model if flat is None else flat.model
@@ -83,11 +90,14 @@ def compile_model(
     layers = [making.layer(node) for node in nodes]
     constants, steps = making.constants, len(layers)
     if flat is None:
-        memory = plan_memory(model, layers, libraries, slower=slower)
+        plan = plan_rows if rows else plan_memory
+        memory = plan(model, layers, libraries, slower=slower)
     else:
         memory, steps = plan_scopes(model, flat, layers)
     state, prepare = _state_bytes(layers), _prepare_bytes(layers, libraries)
     used = {name for layer in memory.layers for call in layer.calls for name in call.arguments}
+    forms = [form for layer in memory.layers if layer.segment for form in layer.segment.forms.values()]
+    used |= {name for form in forms for name in form.arguments}
     used |= {value for layer in memory.layers for item in layer.values for _, value in item.fields}
     text = "\n".join(sorted(used))
     compiled = CompiledModel(
@@ -204,7 +214,14 @@ def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants)
         emit(builder)
     except ArithmeticError:  # parameters that TFLM's Prepare leaves undefined
         raise NotDirectError("has a tensor whose scale is zero, or missing") from None
-    return builder.build()
+    layer = builder.build()
+    try:
+        rule = ROWS.get(node.operator.key)
+        if rule is None:
+            raise NotByRowsError("is of a kind that does not run row by row")
+        return replace(layer, rows=rule(builder, layer))
+    except NotByRowsError as reason:
+        return replace(layer, no_rows=str(reason))
 
 
 def _places(memory: MemoryPlan) -> tuple[Place, ...]:

@@ -36,7 +36,18 @@ def config_of(args: argparse.Namespace) -> AppConfig:
         config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
     given = {
         name: getattr(args, name, None)
-        for name in ("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link", "backend")
+        for name in (
+            "name",
+            "kernels",
+            "tflm",
+            "debug",
+            "model_data",
+            "planner",
+            "host_link",
+            "backend",
+            "rows",
+            "slower",
+        )
     }
     given["boards"] = tuple(args.board) if args.board else None
     per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "overlap", "order", "runs")}
