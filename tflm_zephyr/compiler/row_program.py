@@ -24,11 +24,6 @@ class RowInput:
         """The tensor's index."""
         return self.window.tensor
 
-    @property
-    def plain(self) -> bool:
-        """Whether output row k reads input row k alone."""
-        return (self.window.size, self.window.stride, self.window.padding) == (1, 1, 0)
-
 
 @dataclass(frozen=True)
 class Gathering:
@@ -62,6 +57,13 @@ class RowForm:
     locals: tuple[str, ...] = ()
     gathering: Gathering | None = None
     pixels: int = 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether output row k reads input row k alone."""
+        given = self.inputs[0]
+        same = (given.window.size, given.window.stride, given.window.padding) == (1, 1, 0)
+        return same and given.rows >= self.output.rows
 
     @property
     def steps(self) -> int:
