@@ -33,12 +33,11 @@ from tflm_zephyr.cli.options import CommandParser, Parser, add_workspace
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
-from tflm_zephyr.cli.options import percent as _percent
 from tflm_zephyr.cli.options import seconds as _seconds
 from tflm_zephyr.cli.options import size as _size
 from tflm_zephyr.cli.output import output_failed, write_error, write_out
+from tflm_zephyr.cli.plan_options import add_compiling, add_planning
 from tflm_zephyr.cli.plan_options import add_plan as _plan
-from tflm_zephyr.cli.plan_options import add_planning
 from tflm_zephyr.cli.report_options import add_report as _report
 from tflm_zephyr.cli.version import ShowVersion
 from tflm_zephyr.documents import enveloped
@@ -219,15 +218,7 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
-    parser.add_argument(
-        "--rows", action="store_true", default=None, help="compiled layers run row by row where that takes less RAM"
-    )
-    parser.add_argument(
-        "--slower",
-        type=_percent,
-        metavar="PERCENT",
-        help="how much more work compiled code may do for less RAM, as an estimate (default: 3%%)",
-    )
+    add_compiling(parser)
     parser.add_argument(
         "--host-link",
         action="store_true",

@@ -407,6 +407,16 @@ class CompiledModel:
         return frozenset(found | {form.gathering.function for form in forms if form.gathering})
 
     @property
+    def why_no_rows(self) -> dict[int, str]:
+        """By operator with code, why it runs on whole tensors: it cannot run row by row, or would save nothing."""
+        inside = {member.operator for layer in self.layers for member in layer.members}
+        return {
+            layer.operator: layer.no_rows or "would not make the model smaller"
+            for layer in self.layers
+            if layer.operator not in inside and (layer.calls or layer.control is not None or layer.framed)
+        }
+
+    @property
     def longest_step(self) -> int:
         """The most rows of a step of any segment; 0 without segments."""
         loops = [loop for layer in self.segments if layer.segment for loop in layer.segment.loops]

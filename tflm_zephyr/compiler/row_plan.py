@@ -7,7 +7,6 @@ without segments is, and the smallest plan within the budget is taken.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment
 from tflm_zephyr.compiler.views import Placement, with_views
-from tflm_zephyr.errors import ModelError
+from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
@@ -32,17 +31,17 @@ _SUMMED = 0.5
 _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
 _MOST_CUTS = 5
+_FRONT_CUTS = 24
+_WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
+_ROUGHLY, _LITTLE = 1.2, 0.001
 
 
 @dataclass(frozen=True)
 class RowPlan:
-    """A way to run the model: its memory plan, the layers that run row by row as segments, and the estimated cost.
-
-    `cost` is in multiply-accumulates, of the calls and moves that rows add.
-    """
+    """A way to run the model, and the estimated share of the model's work that it costs more than whole layers do."""
 
     memory: MemoryPlan
-    cost: float
+    slower: float
 
 
 def plan_rows(
@@ -57,12 +56,68 @@ def plan_rows(
         if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
             continue
         tried += 1
-        spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
-        found = with_segments(chain, layers, cut)
-        memory = plan_memory(model, found, libraries, slower=slower - spent / work if work else 0.0)
+        memory = _planned(model, layers, libraries, chain, cut, slower * work)
         if memory.plan.size_bytes < best.plan.size_bytes:
             best = memory
     return best
+
+
+def row_plans(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> tuple[RowPlan, ...]:
+    """Plans, the smallest first, none of which is both no smaller and no cheaper than another one."""
+    work = sum(layer.macs for layer in layers)
+    chain = chain_of(model, layers, libraries)
+    plans = [plan_memory(model, layers, libraries, slower=slower) for slower in _WHOLE_BUDGETS]
+    cuts = front(chain, float(work))
+    for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
+        # The runs of the plan cost about what the cut says, now and then a little more.
+        plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work))
+    found: list[RowPlan] = []
+    costed = [RowPlan(memory, _cost(memory.layers, layers) / work if work else 0.0) for memory in plans]
+    for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
+        if not found or plan.slower < found[-1].slower:
+            found.append(plan)
+    return tuple(found)
+
+
+def plan_within(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], ram: int) -> MemoryPlan:
+    """The cheapest plan of at most `ram` bytes. PlanError where there is none."""
+    plans = row_plans(model, layers, libraries)
+    fitting = [plan for plan in plans if plan.memory.plan.size_bytes <= ram]
+    if not fitting:
+        least = plans[0].memory.plan.size_bytes
+        raise PlanError(
+            f"the model takes at least {least:,} bytes of RAM, {least - ram:,} more than there are",
+            where=model.where,
+            hint=f"Allow {least:,} bytes, or take a smaller model",
+        )
+    return fitting[-1].memory
+
+
+def _planned(
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    chain: Chain,
+    cut: Cut,
+    budget: float,
+) -> MemoryPlan:
+    """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
+    work = sum(layer.macs for layer in layers)
+    spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
+    left = (budget - spent) / work if work else 0.0
+    return plan_memory(model, with_segments(chain, layers, cut), libraries, slower=max(0.0, left))
+
+
+def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
+    """What the planned layers cost beyond the work of the layers as they were."""
+    total = 0.0
+    for layer, old in zip(planned, layers, strict=True):
+        if layer.segment is not None:
+            total += layer.segment.cost
+        for call in layer.calls:
+            if call.runs is not None:
+                total += (len(call.runs.counts) - 1) * old.macs / sum(call.runs.counts)
+    return total
 
 
 def chain_of(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> Chain:
@@ -192,6 +247,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         sums=sums,
         scratch=at,
         distances=_distances(chain, schedule.distances),
+        cost=schedule.cost,
     )
     last = members[-1]
     return replace(
@@ -199,7 +255,6 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         inside=False,
         headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
-        macs=0,
         segment=own,
         members=members,
     )
@@ -207,19 +262,3 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
 
 def _distances(chain: Chain, found: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
     return {pair: distance for pair, distance in found.items() if chain.can_share(*pair)}
-
-
-def why_no_rows(layers: Sequence[Layer]) -> dict[int, str]:
-    """By operator, why it runs on whole tensors: it cannot run row by row, or that would not make the model smaller."""
-    inside = {member.operator for layer in layers for member in layer.members}
-    return {
-        layer.operator: layer.no_rows or "would not make the model smaller"
-        for layer in layers
-        if layer.operator not in inside and (layer.calls or layer.control is not None or layer.no_rows)
-    }
-
-
-def share(cost: float, layers: Sequence[Layer]) -> float:
-    """A cost as a share of the layers' work."""
-    work = sum(layer.macs for layer in layers)
-    return cost / work if work else math.inf

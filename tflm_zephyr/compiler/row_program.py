@@ -91,7 +91,7 @@ class RowSegment:
 
     A step's number is a place in `forms`. The segment's memory, the scratch buffer of the layer that it is, has row
     buffers, sums (`sums`, by operator, at which byte), and from byte `scratch` on the kernels' scratch buffer.
-    `distances`: see row_planner.Schedule.
+    `distances` and `cost`: see row_planner.Schedule.
     """
 
     forms: Mapping[int, RowForm]
@@ -102,6 +102,7 @@ class RowSegment:
     sums: Mapping[int, int]
     scratch: int
     distances: Mapping[tuple[int, int], int]
+    cost: float = 0.0
 
     @property
     def operators(self) -> tuple[int, ...]:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
 
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import CompiledModel, Layer, compile_model
+from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, front_of
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.row_plan import why_no_rows
 from tflm_zephyr.compiler.row_program import RowSegment
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import kernel_library
@@ -109,9 +109,32 @@ def test_an_output_moved_over_unread_rows_is_caught(compiled: CompiledModel) -> 
 
 
 def test_layers_on_whole_tensors_have_a_reason(compiled: CompiledModel) -> None:
-    reasons = why_no_rows(compiled.layers)
+    reasons = compiled.why_no_rows
     inside = {member.operator for layer in compiled.segments for member in layer.members}
     assert reasons.keys().isdisjoint(inside)
     softmax = len(MODEL.main.operators) - 1
     assert reasons[softmax] == "is of a kind that does not run row by row"
     assert "would not make the model smaller" in reasons.values()
+
+
+def test_the_front_trades_memory_for_work() -> None:
+    points = front_of(MODEL, PLAIN)
+    sizes = [point.compiled.arena_bytes for point in points]
+    costs = [point.slower for point in points]
+    assert len(points) >= 4
+    assert sizes == sorted(set(sizes))
+    assert costs == sorted(set(costs), reverse=True)
+    assert costs[-1] == 0.0
+
+
+def test_the_cheapest_way_that_fits_is_taken() -> None:
+    points = front_of(MODEL, PLAIN)
+    for point, cheaper in itertools.pairwise(points):
+        for ram in (point.compiled.arena_bytes, cheaper.compiled.arena_bytes - 1):
+            assert compile_model(MODEL, PLAIN, ram=ram).arena_bytes == point.compiled.arena_bytes
+
+
+def test_too_little_memory_says_how_much_is_missing() -> None:
+    least = front_of(MODEL, PLAIN)[0].compiled.arena_bytes
+    with pytest.raises(PlanError, match=rf"at least {least:,} bytes of RAM, 100 more than there are"):
+        compile_model(MODEL, PLAIN, ram=least - 100)

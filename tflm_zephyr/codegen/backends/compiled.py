@@ -215,6 +215,7 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         registrations=registrations(item, setup),
         slower=setup.app.slower / 100,
         rows=setup.app.rows,
+        ram=setup.app.ram,
     )
 
 
