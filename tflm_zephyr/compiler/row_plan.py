@@ -109,7 +109,7 @@ def _planned(
 
 
 def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
-    """What the planned layers cost beyond the work of the layers as they were."""
+    """The cost of the planned layers beyond the work of the layers as they were."""
     total = 0.0
     for layer, old in zip(planned, layers, strict=True):
         if layer.segment is not None:
