@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 
+from tests.helpers.compiled_rows import rows_by_tensor, source_with_log
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
@@ -125,6 +126,8 @@ class HostNetwork:
     def poison(self, layer: Layer, value: int) -> None:
         """Fill the outputs of `layer` that lie over none of its inputs."""
         operator, tensors = self.program.model.main.operators[layer.operator], self.program.model.main.tensors
+        if layer.inside or layer.segment is not None:
+            return
         places = {
             i: self.program.offsets[i] for i in (*operator.inputs, *operator.outputs) if i in self.program.offsets
         }
@@ -143,7 +146,15 @@ class HostNetwork:
         found = []
         for layer in self.program.main_layers:
             self.poison(layer, poison)
+            if layer.segment is not None:
+                self.library.clear_log(poison)
             assert self.run_layer(layer.operator), f"{layer.name} failed"
+            if layer.segment is not None:
+                found += rows_by_tensor(layer, self.library).items()
+                found += [(tensor, self.read(tensor)) for tensor in layer.segment.outputs]
+                continue
+            if layer.inside:
+                continue
             taken = main.operators[layer.operator].outputs
             found += [(tensor, self.read(tensor)) for tensor in taken if tensor in self.program.offsets]
         return found
@@ -155,7 +166,14 @@ def has_variables(program: CompiledModel) -> bool:
 
 
 def generated(
-    model: Path | Sequence[Path], app: Path, kernels: str, tflm: TflmRevision, board: str = "mps2/an385"
+    model: Path | Sequence[Path],
+    app: Path,
+    kernels: str,
+    tflm: TflmRevision,
+    board: str = "mps2/an385",
+    *,
+    rows: bool = False,
+    slower: int = 3,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on."""
     models = (
@@ -163,7 +181,15 @@ def generated(
         if isinstance(model, Path)
         else tuple(ModelConfig(path, name=f"net{k}") for k, path in enumerate(model))
     )
-    config = AppConfig(models=models, boards=(board,), kernels=kernels, model_data="array", backend="compiled")
+    config = AppConfig(
+        models=models,
+        boards=(board,),
+        kernels=kernels,
+        model_data="array",
+        backend="compiled",
+        rows=rows,
+        slower=slower,
+    )
     return generate(config, app, tflm, golden=False)
 
 
@@ -198,6 +224,8 @@ def _written(made: Generated, programs: Mapping[str, CompiledModel], folder: Pat
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
     layers = [name for name in names if name.endswith("_layers.cpp")]
+    for name in layers:
+        source_with_log(folder / name)
     text = "".join(f'#include "{folder / name}"\n' for name in layers)
     for name, program in programs.items():
         stateful = bool(program.framed) or has_variables(program)

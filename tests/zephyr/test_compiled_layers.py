@@ -95,8 +95,11 @@ MODELS = {
 SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
 
 
-def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts) -> None:
-    net = build(generated(model, tmp_path / "app", kernels, checkouts.revision), tmp_path / "src", checkouts)
+def check(
+    model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts, *, rows: bool = False, slower: int = 3
+) -> None:
+    made = generated(model, tmp_path / "app", kernels, checkouts.revision, rows=rows, slower=slower)
+    net = build(made, tmp_path / "src", checkouts)
     check_layers([net])
 
 

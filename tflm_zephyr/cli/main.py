@@ -36,8 +36,8 @@ from tflm_zephyr.cli.options import count as _count
 from tflm_zephyr.cli.options import seconds as _seconds
 from tflm_zephyr.cli.options import size as _size
 from tflm_zephyr.cli.output import output_failed, write_error, write_out
+from tflm_zephyr.cli.plan_options import add_compiling, add_planning
 from tflm_zephyr.cli.plan_options import add_plan as _plan
-from tflm_zephyr.cli.plan_options import add_planning
 from tflm_zephyr.cli.report_options import add_report as _report
 from tflm_zephyr.cli.version import ShowVersion
 from tflm_zephyr.documents import enveloped
@@ -218,6 +218,7 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
     )
+    add_compiling(parser)
     parser.add_argument(
         "--host-link",
         action="store_true",

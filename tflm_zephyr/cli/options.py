@@ -22,6 +22,7 @@ _CHOICE = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>
 _MOST = 2**31 - 1
 _DIGITS = 20  # Python refuses to read thousands of them
 MOST_JOBS = 64
+_MOST_PERCENT = 100_000
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,6 +96,11 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and text.strip("0")):
         raise argparse.ArgumentTypeError(f"{_short(text)} is not a positive whole number")
     return _limited(text, int(text[:_DIGITS]), _MOST)
+
+
+def percent(text: str) -> int:
+    """A share in whole percent, with or without the sign."""
+    return _limited(text, natural(text.removesuffix("%")), _MOST_PERCENT)
 
 
 def jobs(text: str) -> int:

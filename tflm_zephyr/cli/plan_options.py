@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command, size
+from tflm_zephyr.cli.options import Commands, add_command, percent, size
 
 
 def add_plan(commands: Commands) -> None:
@@ -55,6 +55,9 @@ def add_plan(commands: Commands) -> None:
         metavar="TENSOR",
         help="a tensor, by name or index, that a buffer of the app's own holds; may be repeated",
     )
+    parser.add_argument(
+        "--rows", action="store_true", help="list the ways to run the model as compiled code: RAM against work"
+    )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the arena before and after, as an SVG")
     parser.add_argument("--png", type=Path, metavar="FILE", help="the same as a PNG")
@@ -75,4 +78,23 @@ def add_planning(parser: argparse.ArgumentParser) -> None:
         "--order",
         choices=("auto", "model"),
         help="the operators' order with the smallest head (auto, the default), or the model's",
+    )
+
+
+def add_compiling(parser: argparse.ArgumentParser) -> None:
+    """Options for compiled code."""
+    parser.add_argument(
+        "--rows", action="store_true", default=None, help="compiled layers run row by row where that takes less RAM"
+    )
+    parser.add_argument(
+        "--ram",
+        type=size,
+        metavar="BYTES",
+        help="what each compiled model is to fit in, at the least cost; implies --rows",
+    )
+    parser.add_argument(
+        "--slower",
+        type=percent,
+        metavar="PERCENT",
+        help="how much more work compiled code may do for less RAM, as an estimate (default: 3%%)",
     )

@@ -11,6 +11,9 @@ debug: false                       # true keeps TFLM's messages and asserts, and
 planner: tflm                      # TFLM's planner at start-up; static: a table of offsets instead, less flash
 shared_arena: false                # true: one arena for all models, of which one runs at a time
 backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM; auto
+rows: false                        # true: compiled layers run row by row where that takes less RAM
+ram: none                          # bytes that each compiled model is to fit in, at the least cost; by rows or not
+slower: 3                          # percent of its work that compiled code may take more for less RAM
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -139,6 +142,9 @@ class AppConfig:
     planner: Annotated[str, OneOf(PLANNERS)] = "tflm"
     host_link: bool = False
     backend: Annotated[str, OneOf(BACKENDS)] = "interpreter"
+    rows: bool = False
+    ram: Annotated[int | None, Alias("none", None), _POSITIVE] = None
+    slower: Annotated[int, Limits(0, 100_000)] = 3
 
 
 def load_app_file(path: Path) -> AppConfig:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.compiler.compilation import compile_model, why_not
+from tflm_zephyr.compiler.compilation import FrontPoint, compile_model, front_of, why_not
 from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
 from tflm_zephyr.compiler.program import (
     SCRATCH,
@@ -23,11 +23,13 @@ __all__ = [
     "Call",
     "CompiledModel",
     "ConstantArray",
+    "FrontPoint",
     "Layer",
     "PixelRuns",
     "Place",
     "Pointer",
     "Value",
     "compile_model",
+    "front_of",
     "why_not",
 ]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from tflm_zephyr.compiler.control import control_layer, is_control
@@ -29,6 +29,8 @@ from tflm_zephyr.compiler.operators import (
 )
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
+from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -37,24 +39,27 @@ from tflm_zephyr.tflm import cortex_m_sizes
 
 _POINTER_BYTES = 4
 
+_FAMILIES = (
+    activation,
+    arithmetic,
+    convolution,
+    dense,
+    joining,
+    layout,
+    matmul,
+    pooling,
+    rectifiers,
+    recurrent,
+    reductions,
+    resize,
+    slicing,
+)
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = dict(
+    chain.from_iterable(family.EMITTERS.items() for family in _FAMILIES)
+)
+ROWS: Mapping[str, RowRule] = dict(
     chain.from_iterable(
-        family.EMITTERS.items()
-        for family in (
-            activation,
-            arithmetic,
-            convolution,
-            dense,
-            joining,
-            layout,
-            matmul,
-            pooling,
-            rectifiers,
-            recurrent,
-            reductions,
-            resize,
-            slicing,
-        )
+        family.ROWS.items() for family in (activation, arithmetic, convolution, layout, pooling, rectifiers, reductions)
     )
 )
 
@@ -65,13 +70,49 @@ def compile_model(
     *,
     registrations: Registrations | None = None,
     slower: float = SLOWER,
+    rows: bool = False,
+    ram: int | None = None,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
     The libraries are of one name, one for each kind of core that the code is compiled for; the code is right on all.
     An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
-    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost.
+    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost. `rows`:
+    segments of layers may run row by row, where the model is then smaller. `ram`: bytes that the model is to fit in, by
+    rows or not, at the least cost, whatever that is; PlanError where no plan does.
     """
+    parts = _parts(model, libraries, registrations)
+    if parts.making.flat is not None:
+        memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
+        return parts.compiled(memory, steps)
+    if ram is not None:
+        memory = plan_within(model, parts.layers, libraries, ram - _state_bytes(parts.layers))
+    else:
+        plan = plan_rows if rows else plan_memory
+        memory = plan(model, parts.layers, libraries, slower=slower)
+    return parts.compiled(memory, len(parts.layers))
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A way to run a model, and the estimated share of its work that this costs more than whole layers do."""
+
+    compiled: CompiledModel
+    slower: float
+
+
+def front_of(
+    model: Model, libraries: Sequence[KernelLibrary], *, registrations: Registrations | None = None
+) -> tuple[FrontPoint, ...]:
+    """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one."""
+    parts = _parts(model, libraries, registrations)
+    if parts.making.flat is not None:
+        return (FrontPoint(compile_model(model, libraries, registrations=registrations), 0.0),)
+    plans = row_plans(model, parts.layers, libraries)
+    return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers)), one.slower) for one in plans)
+
+
+def _parts(model: Model, libraries: Sequence[KernelLibrary], registrations: Registrations | None) -> _Parts:
     flat = flatten(model) if needs_flattening(model) else None
     running = model if flat is None else flat.model
     _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
@@ -80,35 +121,7 @@ def compile_model(
     if flat is not None:
         nodes = [nodes[operator] for body in bodies.values() for operator in body]
     making = _Making(libraries, Constants(), registrations or {}, flat)
-    layers = [making.layer(node) for node in nodes]
-    constants, steps = making.constants, len(layers)
-    if flat is None:
-        memory = plan_memory(model, layers, libraries, slower=slower)
-    else:
-        memory, steps = plan_scopes(model, flat, layers)
-    state, prepare = _state_bytes(layers), _prepare_bytes(layers, libraries)
-    used = {name for layer in memory.layers for call in layer.calls for name in call.arguments}
-    used |= {value for layer in memory.layers for item in layer.values for _, value in item.fields}
-    text = "\n".join(sorted(used))
-    compiled = CompiledModel(
-        model=running,
-        layers=memory.layers,
-        constants=tuple(constants.arrays.values()),
-        shared=tuple(value for value in constants.shared.values() if value.name in text),
-        offsets=dict(memory.offsets),
-        scratch=dict(memory.scratch),
-        arena_bytes=align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + state,
-        plan=memory.plan,
-        places=_places(memory),
-        state_bytes=state,
-        prepare_bytes=prepare,
-        flat=flat,
-        bodies=bodies,
-        steps=steps,
-        owners=memory.owners,
-    )
-    prove(compiled, libraries)
-    return compiled
+    return _Parts(running, making, bodies, tuple(making.layer(node) for node in nodes))
 
 
 def why_not(model: Model, libraries: Sequence[KernelLibrary]) -> dict[int, str]:
@@ -182,6 +195,49 @@ class _Making:
         return framed_layer(node, self.libraries, constants, self.registrations)
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """All of a compiled model but its memory."""
+
+    running: Model
+    making: _Making
+    bodies: Mapping[int, tuple[int, ...]]
+    layers: tuple[Layer, ...]
+
+    def compiled(self, memory: MemoryPlan, steps: int) -> CompiledModel:
+        """The model with this memory, proven."""
+        constants = self.making.constants
+        state, prepare = _state_bytes(self.layers), _prepare_bytes(self.layers, self.making.libraries)
+        text = "\n".join(sorted(_expressions(memory.layers)))
+        compiled = CompiledModel(
+            model=self.running,
+            layers=memory.layers,
+            constants=tuple(constants.arrays.values()),
+            shared=tuple(value for value in constants.shared.values() if value.name in text),
+            offsets=dict(memory.offsets),
+            scratch=dict(memory.scratch),
+            arena_bytes=align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + state,
+            plan=memory.plan,
+            places=_places(memory),
+            state_bytes=state,
+            prepare_bytes=prepare,
+            flat=self.making.flat,
+            bodies=self.bodies,
+            steps=steps,
+            owners=memory.owners,
+        )
+        prove(compiled, self.making.libraries)
+        return compiled
+
+
+def _expressions(layers: Sequence[Layer]) -> set[str]:
+    """The arguments of all calls and the values of all fields, which name shared structs."""
+    found = {name for layer in layers for call in layer.calls for name in call.arguments}
+    forms = [form for layer in layers if layer.segment for form in layer.segment.forms.values()]
+    found |= {name for form in forms for name in form.arguments}
+    return found | {value for layer in layers for item in layer.values for _, value in item.fields}
+
+
 def _state_bytes(layers: Sequence[Layer]) -> int:
     """A pointer for each of TFLM's own kernels, and all that they allocate."""
     framed = [layer.framed for layer in layers if layer.framed is not None]
@@ -204,7 +260,14 @@ def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants)
         emit(builder)
     except ArithmeticError:  # parameters that TFLM's Prepare leaves undefined
         raise NotDirectError("has a tensor whose scale is zero, or missing") from None
-    return builder.build()
+    layer = builder.build()
+    try:
+        rule = ROWS.get(node.operator.key)
+        if rule is None:
+            raise NotByRowsError("is of a kind that does not run row by row")
+        return replace(layer, rows=rule(builder, layer))
+    except NotByRowsError as reason:
+        return replace(layer, no_rows=str(reason))
 
 
 def _places(memory: MemoryPlan) -> tuple[Place, ...]:

@@ -100,7 +100,7 @@ def _plan(
     for k, layer in enumerate(layers):
         if layer.scratch_bytes:
             scratch[layer.operator] = len(buffers)
-            buffers.append(Buffer(f"scratch of layer {layer.operator}", k + 1, k + 2, layer.scratch_bytes))
+            buffers.append(Buffer(_scratch_label(layer), k + 1, k + 2, layer.scratch_bytes))
     pairs = tuple(_pairs(model, layers, libraries, storages, place))
     problem = Problem(tuple(buffers), ALIGNMENT, model.where, pairs)
     choices = tuple(_choices(subgraph, layers, storages, place))
@@ -157,14 +157,28 @@ def _label(subgraph: Subgraph, storage: Storage) -> str:
     return subgraph.tensors[storage.tensors[0]].label
 
 
+def _scratch_label(layer: Layer) -> str:
+    if layer.segment is None:
+        return f"scratch of layer {layer.operator}"
+    return f"rows and scratch of layers {layer.members[0].operator} to {layer.operator}"
+
+
+def tensors_of(subgraph: Subgraph, layer: Layer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tensors that a layer reads and writes: those of its operator, or those that its segment has whole."""
+    if layer.segment is not None:
+        return layer.segment.inputs, layer.segment.outputs
+    operator = subgraph.operators[layer.operator]
+    return ((), ()) if layer.inside else (operator.inputs, operator.outputs)
+
+
 def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement) -> tuple[Storage, ...]:
     born: dict[int, int] = dict.fromkeys(subgraph.inputs, 0)
     dead: dict[int, int] = {}
     for k, layer in enumerate(layers):
-        operator = subgraph.operators[layer.operator]
-        for tensor in operator.inputs:
+        given, taken = tensors_of(subgraph, layer)
+        for tensor in given:
             dead[tensor] = k + 1
-        for tensor in operator.outputs:
+        for tensor in taken:
             born.setdefault(tensor, k + 1)
     dead.update(dict.fromkeys(subgraph.outputs, len(layers) + 1))
     used = {access.tensor for layer in layers for call in layer.calls for access in (*call.reads, *call.writes)}
@@ -191,12 +205,14 @@ def _pairs(
     storages: Sequence[Storage],
     place: Mapping[int, int],
 ) -> Iterator[InPlacePair]:
-    """The kernels' own in-place pairs, where all libraries allow them."""
-    if any(map(untried, libraries)):
-        return
-    subgraph = model.main
+    """The in-place pairs of segments, and the kernels' own where all libraries allow them."""
+    subgraph, tried = model.main, not any(map(untried, libraries))
     for k, layer in enumerate(layers):
-        if len(layer.calls) != 1 or layer.calls[0].copies or layer.calls[0].runs is not None:
+        if layer.segment is not None:
+            for (one, other), distance in layer.segment.distances.items():
+                if _meet(subgraph, layer, storages, place, (one, other), k):
+                    yield InPlacePair(place[one], place[other], distance)
+        if not tried or len(layer.calls) != 1 or layer.calls[0].copies or layer.calls[0].runs is not None:
             continue
         operator = subgraph.operators[layer.operator]
         try:
@@ -231,9 +247,7 @@ def _meet(
     """
     one, other = (storages[place[tensor]] for tensor in pair)
     sizes = [subgraph.tensors[tensor].size_bytes for tensor in pair]
-    if sizes != [one.size, other.size] or set(subgraph.operators[layer.operator].inputs) & set(one.tensors) != {
-        pair[0]
-    }:
+    if sizes != [one.size, other.size] or set(tensors_of(subgraph, layer)[0]) & set(one.tensors) != {pair[0]}:
         return False
     step = number + 1
     return one is not other and one.lower < step == one.upper - 1 == other.lower

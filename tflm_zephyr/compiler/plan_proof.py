@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer, View
+from tflm_zephyr.compiler.row_proof import RowAccess, RowStep, SegmentError, steps_of
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, why_unsafe
 from tflm_zephyr.model import Subgraph
@@ -119,11 +120,70 @@ class _Proof:
             return
         if layer.key == "VAR_HANDLE":
             return
+        if layer.segment is not None:
+            self._segment(layer)
         for view in layer.views:
             self._view(layer, view)
         for call in layer.calls:
             for reads, writes in call.steps():
                 self._step(layer, call, reads, writes)
+
+    def _segment(self, layer: Layer) -> None:
+        """Every call of a segment, row by row; its outputs are whole at the end."""
+        segment = layer.segment
+        assert segment is not None
+        scratch = self._scratch(layer)
+        try:
+            steps = steps_of(layer, scratch[0] if scratch else 0, self._compiled.offsets.__getitem__)
+            for step in steps:
+                self._row_step(layer, step)
+        except SegmentError as error:
+            raise self._error(layer, str(error)) from None
+        for tensor in segment.outputs:
+            size = self._subgraph.tensors[tensor].size_bytes
+            first, end = self.span(Access(tensor, 0, size), layer)
+            (buffer,) = [buffer for buffer in segment.buffers if buffer.tensor == tensor]
+            for row in range(size // buffer.row_bytes):
+                at = first + row * buffer.row_bytes
+                self._read_row(layer, RowAccess(tensor, row, at, at + buffer.row_bytes))
+            self._memory.give(first, end, tensor)
+
+    def _row_step(self, layer: Layer, step: RowStep) -> None:
+        for old, _ in step.moves:
+            self._read_row(layer, old)
+        for _, new in step.moves:
+            self._give_row(layer, new)
+        for access in step.reads:
+            self._read_row(layer, access)
+        for write in step.writes:
+            touched = [(read.first, read.end) for read in step.reads if read.tensor != write.tensor]
+            if any(first < write.end and write.first < end for first, end in (*touched, step.scratch)):
+                raise self._error(layer, f"writes rows over what the same call of layer {step.operator} reads")
+        if any(read.first < step.scratch[1] and step.scratch[0] < read.end for read in step.reads):
+            raise self._error(layer, f"has the scratch buffer of layer {step.operator} over a row that it reads")
+        self._memory.give(*step.scratch, _NOTHING)
+        for write in step.writes:
+            self._give_row(layer, write)
+
+    def _row_owner(self, layer: Layer, access: RowAccess) -> int:
+        """The owner of a row: the tensor where it was there before the segment, else a number of its own."""
+        assert layer.segment is not None
+        if access.tensor in layer.segment.inputs:
+            return self.value_of(access.tensor)
+        return -(3 + (access.row + 1) * 2 * len(self._subgraph.tensors) + access.tensor + len(self._subgraph.tensors))
+
+    def _read_row(self, layer: Layer, access: RowAccess) -> None:
+        found = self._memory.other(access.first, access.end, self._row_owner(layer, access))
+        if found is not None:
+            label = self._label(access.tensor) if access.tensor >= 0 else "sums"
+            raise self._error(
+                layer, f"reads row {access.row} of {label} at byte {found[0]}, which holds something else"
+            )
+
+    def _give_row(self, layer: Layer, access: RowAccess) -> None:
+        if access.first < 0 or access.end > self._compiled.planned_bytes:
+            raise self._error(layer, f"writes row {access.row} outside of the arena")
+        self._memory.give(access.first, access.end, self._row_owner(layer, access))
 
     def _view(self, layer: Layer, view: View) -> None:
         """The part's bytes are the whole's: from now on where it is taken apart, or handed to it where it is joined."""
@@ -266,7 +326,7 @@ class _Proof:
         found = self._memory.other(first, end, self.value_of(access.tensor))
         if found is not None:
             byte, owner = found
-            holds = "nothing yet" if owner == _NOTHING else self._label(owner)
+            holds = "nothing yet" if owner == _NOTHING else "a row" if owner < 0 else self._label(owner)
             what = f"reads {self._label(access.tensor)} at byte {byte} of the arena, which holds {holds}"
             raise self._error(layer, what)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflm_zephyr.compiler.flattening import Flat
+from tflm_zephyr.compiler.row_program import RowForm, RowSegment
 from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
@@ -235,7 +236,11 @@ class Layer:
 
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
     `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `locals` are
-    CMSIS-NN's structs of its scratch buffers where there are several.
+    CMSIS-NN's structs of its scratch buffers where there are several. `rows`: its form for some rows, or
+    else `no_rows` says why it has none.
+
+    The last layer of a `segment` has the code of all its `members`, and their row buffers as its scratch buffer; the
+    others are `inside` it.
     """
 
     operator: int
@@ -252,15 +257,22 @@ class Layer:
     views: tuple[View, ...] = ()
     locals: tuple[Local, ...] = ()
     control: Control | None = None
+    rows: RowForm | None = None
+    no_rows: str = ""
+    segment: RowSegment | None = None
+    members: tuple[Layer, ...] = ()
+    inside: bool = False
 
     @property
     def has_code(self) -> bool:
         """Whether the layer has a function."""
-        return bool(self.calls) or self.control is not None
+        return bool(self.calls) or self.control is not None or self.segment is not None
 
     @property
     def name(self) -> str:
-        """The function's name: "Layer3Conv2d"."""
+        """The function's name: "Layer3Conv2d", or "Layers0To3" for a segment."""
+        if self.segment is not None:
+            return f"Layers{self.members[0].operator}To{self.operator}"
         return f"Layer{self.operator}" + "".join(word.capitalize() for word in self.key.split("_"))
 
     def moves(self, pointer: str) -> bool:
@@ -389,7 +401,31 @@ class CompiledModel:
     @property
     def called_functions(self) -> frozenset[str]:
         """All functions that the layers call."""
-        return frozenset(call.function for layer in self.layers for call in layer.calls)
+        found = {call.function for layer in self.layers for call in layer.calls}
+        forms = [form for layer in self.segments if layer.segment for form in layer.segment.forms.values()]
+        found |= {form.function for form in forms}
+        return frozenset(found | {form.gathering.function for form in forms if form.gathering})
+
+    @property
+    def why_no_rows(self) -> dict[int, str]:
+        """By operator with code, why it runs on whole tensors: it cannot run row by row, or would save nothing."""
+        inside = {member.operator for layer in self.layers for member in layer.members}
+        return {
+            layer.operator: layer.no_rows or "would not make the model smaller"
+            for layer in self.layers
+            if layer.operator not in inside and (layer.calls or layer.control is not None or layer.framed)
+        }
+
+    @property
+    def longest_step(self) -> int:
+        """The most rows of a step of any segment; 0 without segments."""
+        loops = [loop for layer in self.segments if layer.segment for loop in layer.segment.loops]
+        return max((count for loop in loops for _, count in loop.steps), default=0)
+
+    @property
+    def segments(self) -> tuple[Layer, ...]:
+        """The layers that are segments."""
+        return tuple(layer for layer in self.layers if layer.segment is not None)
 
     @property
     def constant_offsets(self) -> tuple[tuple[ConstantArray, int], ...]:
@@ -407,6 +443,12 @@ class CompiledModel:
 
     def report(self) -> dict[str, Any]:
         """The numbers of `generate --json`."""
+        by_rows = {
+            operator: [{"function": layer.segment.forms[operator].function, "times": times}]
+            for layer in self.segments
+            if layer.segment is not None
+            for operator, times in layer.segment.calls.items()
+        }
         return {
             "arena_bytes": self.arena_bytes,
             "constant_bytes": self.flash_bytes,
@@ -419,7 +461,8 @@ class CompiledModel:
                     "calls": [
                         {"function": call.function, "times": 1 if call.runs is None else len(call.runs.counts)}
                         for call in layer.calls
-                    ],
+                    ]
+                    or by_rows.get(layer.operator, []),
                 }
                 for layer in self.layers
             ],

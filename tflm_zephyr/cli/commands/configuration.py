@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from tflm_zephyr.tflm import TflmRevision
 
 
+_OF_APP = (
+    *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
+    *("backend", "rows", "ram", "slower"),
+)
+
+
 def config_of(args: argparse.Namespace) -> AppConfig:
     """The config of the app file or of the given models, with the other flags applied. Paths are absolute."""
     if args.app is not None:
@@ -34,10 +40,7 @@ def config_of(args: argparse.Namespace) -> AppConfig:
             hint = "Name a .tflite file, or an app file with --app"
             raise AppError("no model", where=args.tflm_command, hint=hint)
         config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
-    given = {
-        name: getattr(args, name, None)
-        for name in ("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link", "backend")
-    }
+    given = {name: getattr(args, name, None) for name in _OF_APP}
     given["boards"] = tuple(args.board) if args.board else None
     per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "overlap", "order", "runs")}
     inputs = getattr(args, "inputs", None)

@@ -31,6 +31,12 @@ _OF_MODELS = (
 )
 
 
+_NOT_OF_ROWS = (
+    *("output", "overlap", "order", "plan_file", "arena", "preallocate", "map", "svg", "png", "force"),
+    *("preserve_inputs", "preserve_all", "variables"),
+)
+
+
 def do_plan(args: argparse.Namespace, say: Say) -> Done:
     """`plan`: a model's arena, one arena for several models, or a CSV of buffers."""
     with _without_collection():
@@ -57,6 +63,8 @@ def _plan(args: argparse.Namespace) -> Done:
     for path in args.model:
         if path.suffix.lower() == ".csv":
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
+    if args.rows:
+        return _plan_rows(args)
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model import planned
@@ -102,16 +110,44 @@ def _plan_several(args: argparse.Namespace) -> Done:
     return Done("\n".join([*lines, report.shared(items)]), plain, document="shared_plan")
 
 
+def _plan_rows(args: argparse.Namespace) -> Done:
+    """A model's ways to run as compiled code: RAM against work."""
+    from tflm_zephyr.cli.report import front
+    from tflm_zephyr.compiler import front_of
+
+    refuse_flags(args, _NOT_OF_ROWS, "is of the interpreter's arena, and --rows plans compiled code")
+    if len(args.model) > 1:
+        raise AppError("--rows is for one model", where="plan", hint="Plan the models one by one")
+    path = args.model[0]
+    models, _, kernels, _, named = _asked(args)
+    if len(kernels.choice.names) > 1:
+        hint = "Name a board with --board, or the library with --kernels"
+        raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
+    keys = {(o.custom_code is not None, o.key) for graph in models[0].subgraphs for o in graph.operators}
+    points = front_of(models[0], kernels.libraries, registrations={key: key[1] for key in keys})
+    return Done(front.text(path, named, points), front.plain(path, named, points), document="front")
+
+
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     """The models named, planned as `generate` plans them for the same boards and kernels."""
-    from tflm_zephyr.build import find_workspace_if_any
-    from tflm_zephyr.codegen import app_kernels
-    from tflm_zephyr.model import load_model
-
     if args.plan_file is not None:
         refuse_flags(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
+    models, config, kernels, tflm, named = _asked(args)
+    found = []
+    for path, model, model_config in zip(args.model, models, config.models, strict=True):
+        item = _plan_model(args, path, model, model_config, kernels, named)
+        found.append(with_compiled(item, config, model_config, kernels, tflm))
+    return found
+
+
+def _asked(args: argparse.Namespace) -> tuple[list[Model], AppConfig, AppKernels, TflmRevision, str]:
+    """The models, the config, the kernels and TFLM of `generate` with these flags, and the kernels in words."""
+    from tflm_zephyr.build import find_workspace_if_any
+    from tflm_zephyr.codegen import app_kernels
+    from tflm_zephyr.model import load_model
+
     config = _config(args)
     workspace = find_workspace_if_any(args.workspace, app=Path())
     boards = boards_of(config, workspace) if args.core is None else (_board_with(args.core),)
@@ -119,12 +155,7 @@ def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     tflm = tflm_for(config, boards, workspace)
     kernels = app_kernels(config, models, boards, tflm)
     where = f"on {args.core}" if args.core is not None else f"for {', '.join(board.name for board in boards)}"
-    named = f"{' and '.join(kernels.choice.names)} kernels {where}"
-    found = []
-    for path, model, model_config in zip(args.model, models, config.models, strict=True):
-        item = _plan_model(args, path, model, model_config, kernels, named)
-        found.append(with_compiled(item, config, model_config, kernels, tflm))
-    return found
+    return models, config, kernels, tflm, f"{' and '.join(kernels.choice.names)} kernels {where}"
 
 
 def with_compiled(

@@ -48,8 +48,7 @@ class CompiledSpec:
     @property
     def kernel_names(self) -> tuple[str, ...]:
         """The kernels' functions, sorted."""
-        calls = (call for layer in self.program.layers for call in layer.calls)
-        return tuple(sorted({call.function.removeprefix("tflite::") for call in calls}))
+        return tuple(sorted({name.removeprefix("tflite::") for name in self.program.called_functions}))
 
     @property
     def fixed_head_bytes(self) -> int | None:
@@ -182,7 +181,8 @@ class Compiled(Backend):
             "cores": runtime.cores,
             "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(program.functions),
-            "copies_rows": any(call.function == "CopyRows" for layer in program.layers for call in layer.calls),
+            "copies_rows": "CopyRows" in program.called_functions,
+            "step_type": "uint16_t" if program.longest_step > 255 else "uint8_t",
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
             "outputs": _placed(model.outputs, program.model.main.outputs, program),
             "resets": _resets(program),
@@ -220,7 +220,14 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
     """The model as calls; the user's operators go before TFLM's own of the same name."""
     declared = frozenset(custom.name for custom in item.config.custom_operators)
     libraries = tuple(library.without(declared) for library in setup.own.libraries)
-    return compile_model(item.running, libraries, registrations=registrations(item, setup))
+    return compile_model(
+        item.running,
+        libraries,
+        registrations=registrations(item, setup),
+        slower=setup.app.slower / 100,
+        rows=setup.app.rows,
+        ram=setup.app.ram,
+    )
 
 
 def compiled_beside(

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tflm_zephyr.compiler.fixed_point import float32, logarithm, multiplier, rounded, softmax_scaling
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.lookup_tables import exp_table, reciprocal_table
 from tflm_zephyr.compiler.operators.convolution import check_symmetric
 from tflm_zephyr.compiler.operators.texts import double_text
+from tflm_zephyr.compiler.row_forms import RowRule, elementwise
 from tflm_zephyr.kernels import scale_of, zero_point_of
 
 _BOTH_FLOAT = "i0 float32 o0 float32"
@@ -267,6 +269,11 @@ def dequantize(b: LayerBuilder) -> None:
     )
 
 
+ROWS: Mapping[str, RowRule] = {
+    "LOGISTIC": partial(elementwise, count=-3),
+    "QUANTIZE": partial(elementwise, count=1),
+    **dict.fromkeys(("CAST", "DEQUANTIZE", "TANH"), elementwise),
+}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "CAST": cast,
     "DEQUANTIZE": dequantize,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.row_forms import RowRule, elementwise
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -239,6 +240,7 @@ def mul(b: LayerBuilder) -> None:
     )
 
 
+ROWS: Mapping[str, RowRule] = dict.fromkeys(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), elementwise)
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "ADD": add,
     "MAXIMUM": maximum,

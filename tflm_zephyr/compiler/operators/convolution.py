@@ -14,9 +14,12 @@ from collections.abc import Callable, Mapping
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
-from tflm_zephyr.compiler.program import PixelRuns
+from tflm_zephyr.compiler.program import Layer, PixelRuns
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, arm_windowed, one_call, reference_windowed
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
+from tflm_zephyr.row_planner import Window
 
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
@@ -416,6 +419,39 @@ def _transposed_bias(b: LayerBuilder) -> str:
     return b.raw("bias", wanted, bias.elements, struct.pack(f"<{bias.elements}q", *values), bias.label)
 
 
+def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """CONV_2D and DEPTHWISE_CONV_2D by rows, in int8.
+
+    arm_depthwise_conv_wrapper_s8 takes another function, with other scratch, for rows whose kernel is one row high.
+    """
+    node, call = b.node, one_call(layer)
+    if not b.fits(_INT8):
+        raise NotByRowsError("is not of int8")
+    (stride, _), (padding, _), (dilation, _) = _window(node)
+    height = node.input(1).shape[1]
+    window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
+    if not b.cmsis_nn:
+        return reference_windowed(b, layer, window, "padding_values.height", places=(0, 3, -2))
+    if call.function not in _ARM_BY_ROWS or (call.function.endswith("wrapper_s8") and height == 1):
+        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
+    depthwise = node.operator.key == "DEPTHWISE_CONV_2D"
+    c_type = "cmsis_nn_dw_conv_params" if depthwise else "cmsis_nn_conv_params"
+    return arm_windowed(b, layer, window, c_type, places=(1, 3, -2))
+
+
+_ARM_BY_ROWS = (
+    "arm_convolve_1x1_s8",
+    "arm_convolve_1x1_s8_fast",
+    "arm_convolve_s8",
+    "arm_depthwise_conv_3x3_s8",
+    "arm_depthwise_conv_s8",
+    "arm_depthwise_conv_s8_opt",
+    "arm_depthwise_conv_wrapper_s8",
+)
+ROWS: Mapping[str, RowRule] = {
+    "CONV_2D": window_rows,
+    "DEPTHWISE_CONV_2D": window_rows,
+}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,

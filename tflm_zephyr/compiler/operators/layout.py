@@ -10,6 +10,9 @@ import struct
 from collections.abc import Callable, Mapping
 
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, padded
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -65,6 +68,15 @@ def pad(b: LayerBuilder) -> None:
     )
 
 
+def pad_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """PAD by rows, where no image is added."""
+    before_and_after = b.integers(1)
+    if len(before_and_after) != 8 or before_and_after[0] or before_and_after[1]:
+        raise NotByRowsError("has tensors that are no single image")
+    return padded(b, layer, before_and_after[2])
+
+
+ROWS: Mapping[str, RowRule] = {"PAD": pad_rows, "PADV2": pad_rows}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "PAD": pad,
     "PADV2": pad,

@@ -12,8 +12,12 @@ from tflm_zephyr.compiler.fixed_point import float_range
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import arm_context
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, arm_windowed, gathered, reference_windowed
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node
 from tflm_zephyr.model import TensorType
+from tflm_zephyr.row_planner import Window
 
 _QUANTISED = {TensorType.INT8: "s8", TensorType.INT16: "s16"}
 
@@ -113,6 +117,27 @@ def max_pool_2d(b: LayerBuilder) -> None:
     _pool(b, "arm_max_pool", "MaxPool")
 
 
+def pool_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """Both pools by rows, in int8; an average over the whole image takes in one row after the other."""
+    node = b.node
+    source = node.input(0)
+    if source.type is not TensorType.INT8:
+        raise NotByRowsError("is not of int8")
+    window, stride, padding = _window(node)
+    if node.operator.key == "AVERAGE_POOL_2D" and window == source.shape[1:3] and padding == (0, 0):
+        low, high = b.clamp()
+        pixels = source.shape[1] * source.shape[2]
+        return gathered(b, f"Average(sums, {source.shape[3]}, {pixels}, {low}, {high}, output);")
+    rows = Window(source.index, window[0], stride[0], padding[0])
+    if b.cmsis_nn:
+        return arm_windowed(b, layer, rows, "cmsis_nn_pool_params", places=(1, 2, -2))
+    return reference_windowed(b, layer, rows, "padding_values.height", places=(0, 1, -2))
+
+
+ROWS: Mapping[str, RowRule] = {
+    "AVERAGE_POOL_2D": pool_rows,
+    "MAX_POOL_2D": pool_rows,
+}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "AVERAGE_POOL_2D": average_pool_2d,
     "MAX_POOL_2D": max_pool_2d,

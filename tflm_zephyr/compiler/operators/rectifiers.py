@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, multiplier, quantised
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.row_forms import RowRule, elementwise
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -137,6 +138,7 @@ def hard_swish(b: LayerBuilder) -> None:
     b.reference(header, function, parameters, shape, b.source(0, "input"), shape, b.result())
 
 
+ROWS: Mapping[str, RowRule] = dict.fromkeys(("HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6"), elementwise)
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "HARD_SWISH": hard_swish,
     "LEAKY_RELU": leaky_relu,

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from tflm_zephyr.compiler.fixed_point import Multiplier, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, gathered
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -160,6 +163,17 @@ def arg_min(b: LayerBuilder) -> None:
     _argument(b, "less")
 
 
+def total_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """MEAN and SUM of all pixels by rows, in int8."""
+    source, output = b.node.input(0), b.node.output()
+    if source.type is not TensorType.INT8 or len(source.shape) != 4 or output.elements != source.shape[3]:
+        raise NotByRowsError("keeps some of its input's pixels, or is not of int8")
+    if _reduced(b).inner != source.shape[3]:
+        raise NotByRowsError("reduces channels")
+    return gathered(b, f"RescaleSums(sums, {source.shape[3]}, kRescaling, output);")
+
+
+ROWS: Mapping[str, RowRule] = {"MEAN": total_rows, "SUM": total_rows}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "ARG_MAX": arg_max,
     "ARG_MIN": arg_min,

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plan --rows`, and `generate` with a budget of RAM."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.zephyr.models import mobilenet
+from tflm_zephyr.cli.main import main
+from tflm_zephyr.documents import checked
+
+FLAGS = ("--kernels", "cmsis_nn", "-b", "mps2/an385")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small MobileNet."""
+    path = tmp_path_factory.mktemp("rows") / "net.tflite"
+    path.write_bytes(mobilenet(32, 0.5, colours=1))
+    return path
+
+
+def front(model: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    assert main(["plan", str(model), "--rows", "--kernels", "cmsis_nn", "--core", "cortex-m3", *flags]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_front_is_a_document(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(front(model, capsys, "--json"))
+    checked(document, "the output")
+    sizes = [way["arena_bytes"] for way in document["ways"]]
+    assert sizes == sorted(sizes)
+    assert document["ways"][0]["segments"]
+    assert not document["ways"][-1]["segments"]
+    assert {"operator": 30, "key": "SOFTMAX", "why": "is of a kind that does not run row by row"} in document["whole"]
+
+
+def test_the_table_has_a_line_for_each_way(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(front(model, capsys, "--json"))
+    text = front(model, capsys)
+    for way in document["ways"]:
+        assert f"{way['arena_bytes']:12,} {100 * way['slower']:10.2f} %" in text
+    assert "30 (SOFTMAX): is of a kind that does not run row by row" in text
+
+
+def test_flags_of_the_interpreter_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(model), "--rows", "--order", "model"]) == 1
+    assert "--order is of the interpreter's arena" in capsys.readouterr().err
+
+
+def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ways = json.loads(front(model, capsys, "--json"))["ways"]
+    fits = ways[1]["arena_bytes"]
+    flags = ["generate", str(model), *FLAGS, "--backend", "compiled", "-o", str(tmp_path / "app"), "--json"]
+    assert main([*flags, "--ram", str(fits)]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] == fits
+    assert f"ram: {fits}" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
+    assert main([*flags, "--force", "--ram", "1000"]) != 0
+    assert "more than there are" in capsys.readouterr().err

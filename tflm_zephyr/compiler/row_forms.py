@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a layer's call for the whole tensor to its call for some rows: dims, shapes, counts and padding change.
+
+Rows are those of NHWC tensors of one image. Top padding is what is left of it for the first of the rows, and only rows
+that exist are given, as kernels take no negative padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.program import Call, Layer
+from tflm_zephyr.compiler.row_program import Gathering, RowForm, RowInput
+from tflm_zephyr.model import Tensor
+from tflm_zephyr.row_planner import Window
+
+RowRule = Callable[[LayerBuilder, Layer], RowForm]
+"""A family's function that makes a layer's form for rows; it raises NotByRowsError."""
+
+
+class NotByRowsError(Exception):
+    """The layer cannot run row by row; the text says why."""
+
+
+def one_call(layer: Layer) -> Call:
+    """The layer's call. NotByRowsError where there are several."""
+    if len(layer.calls) != 1:
+        raise NotByRowsError("is no single call")
+    return layer.calls[0]
+
+
+def rows_of(pointer: str, tensor: Tensor, window: Window | None = None) -> RowInput:
+    """The tensor's rows. NotByRowsError for one that is no image."""
+    if len(tensor.shape) != 4 or tensor.shape[0] != 1 or not tensor.elements:
+        raise NotByRowsError("has tensors that are no single image")
+    rows, *others = tensor.shape[1:]
+    row_bytes = others[0] * others[1] * tensor.type.size_bytes
+    return RowInput(pointer, tensor.type.c_type, rows, row_bytes, window or Window(tensor.index))
+
+
+def arm_windowed(
+    b: LayerBuilder, layer: Layer, window: Window, c_type: str, *, places: tuple[int, int, int]
+) -> RowForm:
+    """A function of CMSIS-NN with dims. `places` are the arguments with parameters, input dims and output dims."""
+    call, source, output = one_call(layer), b.node.input(0), b.node.output()
+    given, taken = rows_of("input", source, window), rows_of("output", output)
+    changed = {places[1]: "&input_dims", places[2]: "&output_dims"}
+    found = [
+        f"const cmsis_nn_dims input_dims = {{1, window.rows, {source.shape[2]}, {source.shape[3]}}};",
+        f"const cmsis_nn_dims output_dims = {{1, count, {output.shape[2]}, {output.shape[3]}}};",
+    ]
+    if window.padding:
+        found += [f"{c_type} params = kParams;", "params.padding.h = window.padding;"]
+        changed[places[0]] = "&params"
+    return _changed(call, changed, (given,), taken, found, output)
+
+
+def reference_windowed(
+    b: LayerBuilder, layer: Layer, window: Window, padding: str, *, places: tuple[int, int, int]
+) -> RowForm:
+    """A reference function with shapes. `places` are those of parameters, input and output shape.
+
+    `padding` is the parameters' field of the top padding.
+    """
+    call, source, output = one_call(layer), b.node.input(0), b.node.output()
+    given, taken = rows_of("input", source, window), rows_of("output", output)
+    changed = {places[1]: "input_shape", places[2]: "output_shape"}
+    found = [*_shape("input", "window.rows", source), *_shape("output", "count", output)]
+    if window.padding:
+        found += ["auto params = kParams;", f"params.{padding} = window.padding;"]
+        changed[places[0]] = "params"
+    return _changed(call, changed, (given,), taken, found, output)
+
+
+def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
+    """A function that goes through elements of tensors of one shape: counts, shapes and dims of the output's change.
+
+    `count` is the place of the number of elements in its arguments, for one that takes no shapes.
+    """
+    call, output = one_call(layer), b.node.output()
+    read = [pointer for pointer in layer.pointers if not pointer.written]
+    tensors = [b.node.subgraph.tensors[pointer.tensor] for pointer in read]
+    if any(tensor.shape != output.shape for tensor in tensors) or not read:
+        raise NotByRowsError("has inputs of other shapes than its output")
+    if sum(i >= 0 for i in b.node.operator.inputs) != len({tensor.index for tensor in tensors}):
+        raise NotByRowsError("has an input that is a constant, or twice the same")
+    given = tuple(rows_of(pointer.name, tensor) for pointer, tensor in zip(read, tensors, strict=True))
+    shape, end = b.shape(output.shape), f"{given[0].pointer} + {output.elements}"
+    dims = b.dims(*output.shape) if b.cmsis_nn else ""
+    texts = {shape: "shape", end: f"{given[0].pointer} + elements", dims: "&dims"}
+    arguments = [texts.get(argument, argument) for argument in call.arguments]
+    if arguments[count] == str(output.elements):
+        arguments[count] = "elements"
+    used = {"elements", *(text.lstrip("&") for text, old in zip(arguments, call.arguments, strict=True) if text != old)}
+    if tuple(arguments) == call.arguments:
+        raise NotByRowsError(f"has no form of {call.function}() for rows")
+    row = output.shape[2] * output.shape[3]
+    found = [] if used == {"elements", "dims"} else [f"const int32_t elements = count * {row};"]
+    found += ["const tflite::RuntimeShape shape(1, &elements);"] if "shape" in used else []
+    found += (
+        [f"const cmsis_nn_dims dims = {{1, count, {output.shape[2]}, {output.shape[3]}}};"] if "dims" in used else []
+    )
+    return RowForm(
+        given, rows_of("output", output), call.function, tuple(arguments), call.success, tuple(found),
+        pixels=output.shape[2],
+    )  # fmt: skip
+
+
+def padded(b: LayerBuilder, layer: Layer, above: int) -> RowForm:
+    """The reference function of PAD, `above` rows of padding above the input."""
+    call, source, output = one_call(layer), b.node.input(0), b.node.output()
+    given, taken = rows_of("input", source, Window(source.index, padding=above)), rows_of("output", output)
+    found = [
+        *_shape("input", "window.rows", source),
+        *_shape("output", "count", output),
+        "auto params = kParams;",
+        "params.left_padding[1] = std::min(window.padding, count);",
+        "params.right_padding[1] = count - params.left_padding[1] - window.rows;",
+    ]
+    return _changed(call, {0: "params", 1: "input_shape", 4: "output_shape"}, (given,), taken, found, output)
+
+
+def gathered(b: LayerBuilder, last: str) -> RowForm:
+    """Sums of each channel over all pixels, which the statement `last` makes the output of."""
+    source, output = b.node.input(0), b.node.output()
+    given = rows_of("input", source)
+    width, channels = source.shape[2:]
+    if output.elements != channels:
+        raise NotByRowsError("keeps some of its input's pixels")
+    window = Window(source.index, size=given.rows)
+    taken = RowInput("output", output.type.c_type, 1, output.size_bytes, Window(output.index))
+    arguments = ("input", f"count * {width}", str(channels), "sums")
+    given = RowInput("input", given.c_type, given.rows, given.row_bytes, window)
+    return RowForm((given,), taken, "AddPixels", arguments, gathering=Gathering(channels, last), pixels=width)
+
+
+def _shape(name: str, rows: str, tensor: Tensor) -> list[str]:
+    return [
+        f"const int32_t {name}_sizes[] = {{1, {rows}, {tensor.shape[2]}, {tensor.shape[3]}}};",
+        f"const tflite::RuntimeShape {name}_shape(4, {name}_sizes);",
+    ]
+
+
+def _changed(
+    call: Call,
+    changed: dict[int, str],
+    given: tuple[RowInput, ...],
+    taken: RowInput,
+    found: Sequence[str],
+    output: Tensor,
+) -> RowForm:
+    arguments = list(call.arguments)
+    for place, text in changed.items():
+        arguments[place] = text
+    return RowForm(given, taken, call.function, tuple(arguments), call.success, tuple(found), pixels=output.shape[2])

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers -> the same with segments of them that run row by row, where that makes the model's memory smaller.
+
+The planner of segments (row_planner) offers cuts of the model, the smallest first; each is planned exactly, as a model
+without segments is, and the smallest plan within the budget is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
+from tflm_zephyr.compiler.pixel_runs import PixelLayer
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment
+from tflm_zephyr.compiler.views import Placement, with_views
+from tflm_zephyr.errors import ModelError, PlanError
+from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
+from tflm_zephyr.memory_planner import align_up
+from tflm_zephyr.model import Model, Subgraph
+from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, scheduled
+
+# In multiply-accumulates, as the budget is.
+_CALL = 100.0
+"""A call's own cost: the window, the structs, the call."""
+_BYTE = 0.15
+"""A byte moved in a row buffer."""
+_SUMMED = 0.5
+"""The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights."""
+_ODD = 0.7
+"""The share of a pixel's work that an odd pixel costs more than one of a pair."""
+_MOST_CUTS = 5
+_FRONT_CUTS = 24
+_WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
+_ROUGHLY, _LITTLE = 1.2, 0.001
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """A way to run the model, and the estimated share of the model's work that it costs more than whole layers do."""
+
+    memory: MemoryPlan
+    slower: float
+
+
+def plan_rows(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], *, slower: float = SLOWER
+) -> MemoryPlan:
+    """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work."""
+    best = plan_memory(model, layers, libraries, slower=slower)
+    work = sum(layer.macs for layer in layers)
+    tried = 0
+    chain = chain_of(model, layers, libraries)
+    for cut in front(chain, float(work)):
+        if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
+            continue
+        tried += 1
+        memory = _planned(model, layers, libraries, chain, cut, slower * work)
+        if memory.plan.size_bytes < best.plan.size_bytes:
+            best = memory
+    return best
+
+
+def row_plans(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> tuple[RowPlan, ...]:
+    """Plans, the smallest first, none of which is both no smaller and no cheaper than another one."""
+    work = sum(layer.macs for layer in layers)
+    chain = chain_of(model, layers, libraries)
+    plans = [plan_memory(model, layers, libraries, slower=slower) for slower in _WHOLE_BUDGETS]
+    cuts = front(chain, float(work))
+    for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
+        # The runs of the plan cost about what the cut says, now and then a little more.
+        plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work))
+    found: list[RowPlan] = []
+    costed = [RowPlan(memory, _cost(memory.layers, layers) / work if work else 0.0) for memory in plans]
+    for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
+        if not found or plan.slower < found[-1].slower:
+            found.append(plan)
+    return tuple(found)
+
+
+def plan_within(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], ram: int) -> MemoryPlan:
+    """The cheapest plan of at most `ram` bytes. PlanError where there is none."""
+    plans = row_plans(model, layers, libraries)
+    fitting = [plan for plan in plans if plan.memory.plan.size_bytes <= ram]
+    if not fitting:
+        least = plans[0].memory.plan.size_bytes
+        raise PlanError(
+            f"the model takes at least {least:,} bytes of RAM, {least - ram:,} more than there are",
+            where=model.where,
+            hint=f"Allow {least:,} bytes, or take a smaller model",
+        )
+    return fitting[-1].memory
+
+
+def _planned(
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    chain: Chain,
+    cut: Cut,
+    budget: float,
+) -> MemoryPlan:
+    """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
+    work = sum(layer.macs for layer in layers)
+    spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
+    left = (budget - spent) / work if work else 0.0
+    return plan_memory(model, with_segments(chain, layers, cut), libraries, slower=max(0.0, left))
+
+
+def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
+    """The cost of the planned layers beyond the work of the layers as they were."""
+    total = 0.0
+    for layer, old in zip(planned, layers, strict=True):
+        if layer.segment is not None:
+            total += layer.segment.cost
+        for call in layer.calls:
+            if call.runs is not None:
+                total += (len(call.runs.counts) - 1) * old.macs / sum(call.runs.counts)
+    return total
+
+
+def chain_of(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> Chain:
+    """The layers as the planner of segments sees them; tensor numbers are the model's."""
+    subgraph = model.main
+    viewed, placement = with_views(subgraph, layers, parts=True)
+    tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
+    operations = tuple(_operation(model, layer, libraries) for layer in viewed)
+    return Chain(tensors, operations, tuple(subgraph.inputs), tuple(subgraph.outputs), ALIGNMENT, _BYTE)
+
+
+def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
+    tensor, (root, _) = subgraph.tensors[k], placement.of(k)
+    rows = tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 and tensor.elements else 1
+    ends = k in subgraph.inputs or k in subgraph.outputs
+    whole = ends or tensor.is_constant or tensor.is_variable or len(placement.members(root)) > 1
+    # A part of another tensor is as large as that one to the planner, which knows no offsets.
+    size = tensor.size_bytes if root == k else 0
+    return RowTensor(rows, -(-size // rows), root, whole)
+
+
+def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Operation:
+    subgraph, form = model.main, layer.rows
+    operator = subgraph.operators[layer.operator]
+    reads = tuple(dict.fromkeys(i for i in operator.inputs if i >= 0 and not subgraph.tensors[i].is_constant))
+    writes = tuple(operator.outputs)
+    ways = tuple(_ways(model, layer, libraries))
+    if form is None or not layer.calls or {given.tensor for given in form.inputs} != set(reads):
+        return Operation(reads, writes, scratch=layer.scratch_bytes, ways=ways)
+    pixels = form.pixels * form.steps
+    work = layer.macs / pixels if pixels else 0.0
+    dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower()
+    return Operation(
+        reads,
+        writes,
+        tuple(given.window for given in form.inputs),
+        gathers=form.gathering is not None,
+        scratch=layer.scratch_bytes,
+        kept=0 if form.gathering is None else 4 * form.gathering.sums,
+        pixels=form.pixels,
+        call_cost=_CALL + (_SUMMED * work if "1x1" in form.function else 0.0),
+        odd_cost=_ODD * work if dense else 0.0,
+        ways=ways,
+    )
+
+
+def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Iterator[Way]:
+    """How the layer on whole tensors can have its output over an input: by its kernel's own order, or by runs."""
+    call = layer.calls[0] if len(layer.calls) == 1 else None
+    if call is None or call.copies:
+        return
+    sizes = [tensor.size_bytes for tensor in model.main.tensors]
+    if call.runs is not None:
+        one, other = call.reads[0].tensor, call.writes[0].tensor
+        pixels = PixelLayer(sum(call.runs.counts), call.runs.in_bytes, call.runs.out_bytes)
+        if pixels.pixels > 1 and one not in model.main.outputs:
+            for backwards in (False, True):
+                first, second = (other, one) if backwards else (one, other)
+                for distance, calls in pixels.distances(ALIGNMENT, backwards=backwards):
+                    saved = min(align_up(sizes[first], ALIGNMENT), align_up(sizes[second], ALIGNMENT) - distance)
+                    yield Way(max(0, saved), (calls - 1) * layer.macs / pixels.pixels)
+        return
+    if any(map(untried, libraries)):
+        return
+    try:
+        each = [in_place_tensors(lib, model, model.main, model.main.operators[layer.operator]) for lib in libraries]
+    except ModelError:
+        return
+    for pair in each[0] if each else ():
+        found = [next((o for o in one if (o.input, o.output) == (pair.input, pair.output)), None) for one in each]
+        distances = [0 if o.allows(0, 0) else o.distance_bytes for o in found if o is not None]
+        known = [distance for distance in distances if distance is not None]
+        if len(known) == len(each):
+            saved = min(sizes[pair.input], sizes[pair.output] - max(0, *known, 0))
+            yield Way(align_up(max(0, saved), ALIGNMENT), 0.0)
+
+
+def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut) -> tuple[Layer, ...]:
+    """The layers with those of a segment in the place of its last one."""
+    found = list(layers)
+    for segment in cut.segments:
+        if segment.pace is not None:
+            members = tuple(layers[segment.first : segment.last])
+            for k in range(segment.first, segment.last):
+                found[k] = _without_code(layers[k])
+            found[segment.last - 1] = _segment_layer(chain, members, segment)
+    return tuple(found)
+
+
+def _without_code(layer: Layer) -> Layer:
+    """A layer whose code a segment has: its call is of the same function, but for one that gathers."""
+    functions = () if layer.rows is not None and layer.rows.gathering else layer.functions
+    return replace(layer, calls=(), pointers=(), functions=functions, inside=True)
+
+
+def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -> Layer:
+    assert segment.pace is not None
+    schedule = scheduled(chain, segment.first, segment.last, segment.pace)
+    forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
+    at = 0
+    buffers: dict[int, RowBuffer] = {}
+    for form in forms.values():
+        for rows in (*form.inputs, form.output):
+            tensor = rows.tensor
+            if tensor in buffers:
+                continue
+            capacity = schedule.capacities.get(tensor)
+            if capacity is None:
+                ready = rows.rows if chain.makers.get(tensor, -1) < segment.first else 0
+                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, rows.rows, ready, None)
+            else:
+                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, capacity, 0, at)
+                at = align_up(at + capacity * rows.row_bytes, ALIGNMENT)
+    sums = {}
+    for operator, form in forms.items():
+        if form.gathering is not None:
+            sums[operator] = at
+            at = align_up(at + 4 * form.gathering.sums, ALIGNMENT)
+    steps = [(k - segment.first, count) for k, count in schedule.steps]
+    whole = [buffer for buffer in buffers.values() if buffer.at is None]
+    own = RowSegment(
+        forms=forms,
+        buffers=tuple(buffers.values()),
+        loops=folded(steps),
+        inputs=tuple(buffer.tensor for buffer in whole if buffer.ready),
+        outputs=tuple(buffer.tensor for buffer in whole if not buffer.ready),
+        sums=sums,
+        scratch=at,
+        distances=_distances(chain, schedule.distances),
+        cost=schedule.cost,
+    )
+    last = members[-1]
+    return replace(
+        _without_code(last),
+        inside=False,
+        headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
+        scratch_bytes=at + max(layer.scratch_bytes for layer in members),
+        segment=own,
+        members=members,
+    )
+
+
+def _distances(chain: Chain, found: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+    return {pair: distance for pair, distance in found.items() if chain.can_share(*pair)}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that run row by row: how a layer computes some rows, and the segments of layers with their row buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tflm_zephyr.row_planner import Loop, Step, Window, unfolded
+
+
+@dataclass(frozen=True)
+class RowInput:
+    """A tensor of `rows` times `row_bytes` that a layer reads through the local pointer `pointer`."""
+
+    pointer: str
+    c_type: str
+    rows: int
+    row_bytes: int
+    window: Window
+
+    @property
+    def tensor(self) -> int:
+        """The tensor's index."""
+        return self.window.tensor
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """A layer whose one output row depends on all input rows: `sums` int32 sums, which `last` makes the output of.
+
+    `last` is a C++ statement on the locals `sums` and `output`.
+    """
+
+    sums: int
+    last: str
+
+    @property
+    def function(self) -> str:
+        """The function that the statement calls."""
+        return self.last.partition("(")[0]
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """A layer's call for `count` of its rows: C++ texts on the locals `count`, `window` and the pointers.
+
+    `locals` are declarations before the call. `inputs` are all planned inputs, the first one with the window that
+    `window` is computed from. `pixels` are those of an output row.
+    """
+
+    inputs: tuple[RowInput, ...]
+    output: RowInput
+    function: str
+    arguments: tuple[str, ...]
+    success: str = ""
+    locals: tuple[str, ...] = ()
+    gathering: Gathering | None = None
+    pixels: int = 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether output row k reads input row k alone."""
+        given = self.inputs[0]
+        same = (given.window.size, given.window.stride, given.window.padding) == (1, 1, 0)
+        return same and given.rows >= self.output.rows
+
+    @property
+    def steps(self) -> int:
+        """The rows that the layer steps through: its output's, or its input's where it gathers."""
+        return self.inputs[0].rows if self.gathering else self.output.rows
+
+
+@dataclass(frozen=True)
+class RowBuffer:
+    """Where a segment keeps rows of a tensor: `at` is a byte of the segment's memory, None for the tensor's own place.
+
+    `capacity` rows of `row_bytes`; `ready` rows are there before the first step.
+    """
+
+    tensor: int
+    row_bytes: int
+    capacity: int
+    ready: int
+    at: int | None
+
+
+@dataclass(frozen=True)
+class RowSegment:
+    """Layers that run row by row in one function; `forms` has theirs by the operator's index, in their order.
+
+    A step's number is a place in `forms`. The segment's memory, the scratch buffer of the layer that it is, has row
+    buffers, sums (`sums`, by operator, at which byte), and from byte `scratch` on the kernels' scratch buffer.
+    `distances` and `cost`: see row_planner.Schedule.
+    """
+
+    forms: Mapping[int, RowForm]
+    buffers: tuple[RowBuffer, ...]
+    loops: tuple[Loop, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    sums: Mapping[int, int]
+    scratch: int
+    distances: Mapping[tuple[int, int], int]
+    cost: float = 0.0
+
+    @property
+    def operators(self) -> tuple[int, ...]:
+        """The operators, in their order."""
+        return tuple(self.forms)
+
+    def place(self, tensor: int) -> int:
+        """The number of the tensor's row buffer."""
+        return next(k for k, buffer in enumerate(self.buffers) if buffer.tensor == tensor)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, one after the other."""
+        return unfolded(self.loops)
+
+    @property
+    def calls(self) -> dict[int, int]:
+        """How often each operator's kernel is called."""
+        found = dict.fromkeys(self.forms, 0)
+        operators = self.operators
+        for loop in self.loops:
+            for k, _ in loop.steps:
+                found[operators[k]] += loop.times
+        return found

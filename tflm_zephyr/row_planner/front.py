@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best ways to cut a chain into segments: bytes against cost, by a dynamic program over the cut points.
+
+A segment is one operation on whole tensors, or several (or one) that run row by row. Bytes are those alive at the worst
+segment: tensors that are stored whole, less what an output may share with an input, row buffers and scratch. Memory
+that is lost between buffers is not counted: the caller places them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from tflm_zephyr.row_planner.chain import Chain, Way
+from tflm_zephyr.row_planner.schedule import Pace, Schedule, scheduled
+
+PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 0), Pace(4, 0), Pace(6, 0), Pace(8, 0), Pace(16, 0))
+LONGEST = 40
+"""Operations of a segment."""
+WORK = 2_000
+"""Steps of dry runs for each operation of the chain."""
+_LEAST_WORK = 100_000
+_MOST_POINTS = 48
+_NEGLIGIBLE = 0.0002
+"""The share of the chain's work below which a cheaper pace is not looked for."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Operations first <= k < last, row by row at a pace, or one on whole tensors where `pace` is None.
+
+    `saved`: bytes that the output of an operation on whole tensors shares with its input.
+    """
+
+    first: int
+    last: int
+    pace: Pace | None
+    bytes: int
+    cost: float
+    saved: int = 0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A chain in segments: the bytes of the worst one, and what all cost together beyond the work of the rows."""
+
+    segments: tuple[Segment, ...]
+    bytes: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The best known way to run the operations before some place: bytes and cost, its last segment and the rest."""
+
+    bytes: int
+    cost: float
+    segment: Segment | None = None
+    before: _Point | None = None
+
+
+def front(chain: Chain, total: float = 0.0, *, work: int | None = None) -> tuple[Cut, ...]:
+    """Cuts none of which is both no larger and no dearer than another one; the smallest first.
+
+    `total` is the cost of the chain's rows, which small costs are compared with. `work` limits the search, in steps of
+    dry runs: longer segments are left out when it is spent, never short ones before long ones.
+    """
+    sizes = _Sizes(chain)
+    limit = max(_LEAST_WORK, WORK * len(chain.operations)) if work is None else work
+    ending = _segments(chain, sizes, total, limit)
+    points: list[list[_Point]] = [[_Point(0, 0.0)]]
+    for last in range(1, len(chain.operations) + 1):
+        found = [
+            _Point(max(before.bytes, segment.bytes), before.cost + segment.cost, segment, before)
+            for segment in ending[last]
+            for before in points[segment.first]
+        ]
+        points.append(_thinned(_undominated(found)))
+    return tuple(_cut(point) for point in points[-1])
+
+
+def row_bytes(chain: Chain, schedule: Schedule, first: int, last: int) -> int:
+    """Bytes of a segment's row buffers, of what its operations keep, and of their largest scratch buffer."""
+    tensors, operations = chain.tensors, chain.operations[first:last]
+    buffers = sum(chain.aligned(rows * tensors[tensor].row_bytes) for tensor, rows in schedule.capacities.items())
+    kept = sum(chain.aligned(operation.kept) for operation in operations)
+    return buffers + kept + max(chain.aligned(operation.scratch) for operation in operations)
+
+
+class _Sizes:
+    """Bytes alive while operations run."""
+
+    def __init__(self, chain: Chain) -> None:
+        count = len(chain.operations)
+        born, dead = [0] * (count + 2), [0] * (count + 3)
+        for first, last, size in chain.lives.values():
+            born[first + 1] += chain.aligned(size)
+            dead[last + 2] += chain.aligned(size)
+        self._born, self._dead = list(accumulate(born)), list(accumulate(dead))
+        self._chain = chain
+
+    def alive(self, first: int, last: int) -> int:
+        """Bytes of all storages that the operations first <= k < last need, or that outlive them."""
+        return self._born[last] - self._dead[first + 1]
+
+    def whole(self, k: int, way: Way) -> int:
+        """Bytes while the operation runs on whole tensors."""
+        return self.alive(k, k + 1) + self._chain.aligned(self._chain.operations[k].scratch) - way.saved
+
+    def mapped(self, first: int, last: int) -> int:
+        """The same where the operations run row by row, without row buffers."""
+        tensors = self._chain.tensors
+        inner = sum(self._chain.aligned(tensors[tensor].size) for tensor in self._chain.inner(first, last))
+        return self.alive(first, last) - inner
+
+    def shared(self, schedule: Schedule) -> int:
+        """The most bytes that an output shares with an input."""
+        chain, tensors = self._chain, self._chain.tensors
+        return max(
+            (
+                min(chain.aligned(tensors[given].size),
+                    chain.aligned(tensors[taken].size) - chain.aligned(max(0, distance)))
+                for (given, taken), distance in schedule.distances.items()
+                if chain.can_share(given, taken)
+            ),
+            default=0,
+        )  # fmt: skip
+
+
+def _segments(chain: Chain, sizes: _Sizes, total: float, limit: int) -> list[list[Segment]]:
+    """The segments worth a look, by the place where they end."""
+    count = len(chain.operations)
+    ending: list[list[Segment]] = [[] for _ in range(count + 1)]
+    wholes = []
+    for k, operation in enumerate(chain.operations):
+        ways = [Way(0, 0.0), *operation.ways]
+        ending[k + 1] = [Segment(k, k + 1, None, sizes.whole(k, way), way.cost, way.saved) for way in ways]
+        wholes.append(min(segment.bytes for segment in ending[k + 1] if segment.cost == 0.0))
+    least = max(sizes.alive(0, 0), sizes.alive(count, count), 0)
+    streams = list(accumulate((not operation.streams for operation in chain.operations), initial=0))
+    spent = 0
+    for length in range(1, LONGEST + 1):
+        for first in range(count - length + 1):
+            last = first + length
+            worst = max(wholes[first:last])
+            if streams[first] != streams[last] or worst <= least:
+                continue
+            for segment, steps in _paced(chain, sizes, first, last, worst, total):
+                spent += steps
+                if segment is not None:
+                    ending[last].append(segment)
+            if spent > limit:
+                return ending
+    return ending
+
+
+def _paced(
+    chain: Chain, sizes: _Sizes, first: int, last: int, worst: int, total: float
+) -> Iterator[tuple[Segment | None, int]]:
+    """The segment at each pace that is worth it, with the steps that its dry run took."""
+    mapped, rows = sizes.mapped(first, last), chain.rows_of(last - 1)
+    least = mapped - chain.sharable(first, last) + sum(
+        chain.aligned(chain.tensors[tensor].row_bytes) for tensor in chain.inner(first, last)
+    )  # fmt: skip
+    if least >= worst:
+        return
+    seen = set()
+    for pace in PACES:
+        if pace.rows >= rows > 1:
+            return
+        schedule = scheduled(chain, first, last, pace)
+        used = mapped - sizes.shared(schedule) + row_bytes(chain, schedule, first, last)
+        if used >= worst:
+            yield None, len(schedule.steps)
+            if pace.most == 1:
+                return
+            continue
+        fresh = (used, schedule.cost) not in seen
+        seen.add((used, schedule.cost))
+        yield (Segment(first, last, pace, used, schedule.cost) if fresh else None), len(schedule.steps)
+        if schedule.cost <= _NEGLIGIBLE * total:
+            return
+
+
+def _undominated(points: Sequence[_Point]) -> list[_Point]:
+    """The points that no other one is as good as, by growing bytes."""
+    found: list[_Point] = []
+    for point in sorted(points, key=lambda point: (point.bytes, point.cost)):
+        if not found or point.cost < found[-1].cost:
+            found.append(point)
+    return found
+
+
+def _thinned(points: list[_Point]) -> list[_Point]:
+    """At most so many points, both ends among them."""
+    if len(points) <= _MOST_POINTS:
+        return points
+    return [points[k * (len(points) - 1) // (_MOST_POINTS - 1)] for k in range(_MOST_POINTS)]
+
+
+def _cut(point: _Point) -> Cut:
+    segments = []
+    at: _Point | None = point
+    while at is not None and at.segment is not None:
+        segments.append(at.segment)
+        at = at.before
+    return Cut(tuple(reversed(segments)), point.bytes, point.cost)
