@@ -99,7 +99,8 @@ class Compiled(Backend):
         """See Backend."""
         program = _compiled(item, setup)
         cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
-        note = f"tensors and scratch of {len(program.layers)} layers"
+        layers = len(program.layers)
+        note = f"tensors and scratch of {layers} {'layer' if layers == 1 else 'layers'}"
         if program.framed:
             note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.framed)} of them"
         unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))

@@ -14,7 +14,7 @@
 namespace models::dense {
 namespace {
 
-// Planned: tensors and scratch of 1 layers
+// Planned: tensors and scratch of 1 layer
 alignas(16) uint8_t g_arena[kArenaBytes];
 bool g_ready;
 
