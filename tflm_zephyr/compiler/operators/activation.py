@@ -40,17 +40,15 @@ def softmax(b: LayerBuilder) -> None:
     if b.fits(_BOTH_INT16):
         _softmax_int16(b)
         return
-    if b.fits(_INT8_TO_INT16):
-        _softmax_to_int16(b)
-        return
     if b.fits(_BOTH_FLOAT):
         parameters = b.assigned("kParams", "tflite::SoftmaxParams", beta=double_text(_beta(b)))
-    elif b.fits(_BOTH_INT8):
+    elif b.fits(_BOTH_INT8) or b.fits(_INT8_TO_INT16):
         scaling, least = softmax_scaling(_beta(b), scale_of(source))
         if b.cmsis_nn:
+            function = "arm_softmax_s8" if b.fits(_BOTH_INT8) else "arm_softmax_s8_s16"
             depth = source.shape[-1]
             numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
-            b.cmsis("arm_softmax_s8", b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
+            b.cmsis(function, b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
             return
         parameters = b.assigned(
             "kParams",
@@ -61,33 +59,6 @@ def softmax(b: LayerBuilder) -> None:
         )
     else:
         raise b.refuse(f"has no direct code for {node.types}")
-    b.reference(
-        "reference/softmax.h",
-        "tflite::reference_ops::Softmax",
-        parameters,
-        b.shape(source.shape),
-        b.source(0, "input"),
-        b.shape(output.shape),
-        b.result(),
-    )
-
-
-def _softmax_to_int16(b: LayerBuilder) -> None:
-    """From int8 to int16."""
-    source, output = b.node.input(0), b.node.output()
-    scaling, least = softmax_scaling(_beta(b), scale_of(source))
-    if b.cmsis_nn:
-        depth = source.shape[-1]
-        numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
-        b.cmsis("arm_softmax_s8_s16", b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
-        return
-    parameters = b.assigned(
-        "kParams",
-        "tflite::SoftmaxParams",
-        input_multiplier=scaling.value,
-        input_left_shift=scaling.shift,
-        diff_min=least,
-    )
     arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
     b.reference("reference/softmax.h", "tflite::reference_ops::Softmax", *arguments)
 
