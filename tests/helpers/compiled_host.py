@@ -204,7 +204,8 @@ def build_all(made: Generated, folder: Path, checkouts: Checkouts) -> list[HostN
     programs = {model.name: runtime_of(model).program for model in made.spec.models}
     sources = _written(made, programs, folder)
     target = folder / "net.so"
-    command = ["g++", "-std=c++17", "-shared", "-Wl,--gc-sections", "-O1", *_FLAGS, *checkouts.tflm_flags()]
+    level = "-O1" if len(programs) == 1 else "-O0"  # small models run once: compiling them is the larger part
+    command = ["g++", "-std=c++17", "-shared", "-Wl,--gc-sections", level, *_FLAGS, *checkouts.tflm_flags()]
     command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{folder / _SOURCES}", *map(str, sources)]
     (kernels,) = made.spec.kernels
     if any(program.framed for program in programs.values()):
