@@ -75,9 +75,9 @@ def board_fits(
         return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
 
     found = []
+    verdicts = [verdict(made.spec, board, runs) for board in made.spec.boards]
     compiled = _compiled(config, folder, made, workspace, runs)
-    for board, beside in zip(made.spec.boards, compiled, strict=True):
-        first = verdict(made.spec, board, runs)
+    for board, first, beside in zip(made.spec.boards, verdicts, compiled, strict=True):
         if first.fits not in (NO, CLOSE):
             found.append(BoardFit(first, compiled=beside))
             continue
