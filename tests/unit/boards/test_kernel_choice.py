@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder
+from tests.host.operator_models import Case, Spec
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.boards.kernel_choice import choose, kernel_libraries, libraries_of
 from tflm_zephyr.errors import AppError
@@ -62,6 +63,12 @@ def test_pools_of_several_batches_are_for_the_reference_kernels() -> None:
     with pytest.raises(AppError, match=r"computes the first of 2 batches alone\. Use --kernels reference"):
         choose("cmsis_nn", [M3], BOTH, wrong=wrong)
     assert choose("reference", [M3], BOTH, wrong=wrong).notes == ()
+
+
+@pytest.mark.parametrize(("kind", "classes", "wrong"), [("int16", 1, True), ("int16", 2, False), ("int8", 1, False)])
+def test_softmax_of_one_class_in_int16_is_for_the_reference_kernels(kind: str, classes: int, *, wrong: bool) -> None:
+    case = Case("SOFTMAX", (Spec((3, classes)),), (Spec((3, classes)),), {"beta": 1.0}).typed(kind)
+    assert ("overflows for rows of one element" in miscomputed(parse_model(case.build()))) is wrong
 
 
 def test_a_workspace_without_cmsis_nn() -> None:

@@ -50,6 +50,13 @@ def _log_softmax_persistent(node: Node, core: Core) -> tuple[int, ...]:
     return (28,) if node.output().type is TensorType.INT8 else ()
 
 
+def _overflows(node: Node, core: Core) -> str:
+    """arm_softmax_s16() does not clamp the 1.0 of a row of one element, which the reference clamps to 32767."""
+    source = node.input(0)
+    alone = source.type is TensorType.INT16 and source.shape[-1:] == (1,)
+    return "overflows for rows of one element" if alone else ""
+
+
 def _check_softmax(node: Node) -> None:
     source, output = node.optional_input(0), node.optional_output(0)
     if source is None or output is None or source.type is TensorType.FLOAT32:
@@ -107,6 +114,7 @@ OPERATORS: Mapping[str, Specs] = {
             CmsisNn(
                 _kernel(_softmax_persistent(64)),
                 {"INT8": "i0 int8 o0 int8", "INT16": "i0 int16 o0 int16", "INT8_INT16": "i0 int8 o0 int16"},
+                miscomputes=_overflows,
             ),
             types("i0 o0", "float32 float32", "int8 int8|int16", "int16 int16"),
             (_check_softmax,),
