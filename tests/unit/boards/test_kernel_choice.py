@@ -66,7 +66,7 @@ def test_pools_of_several_batches_are_for_the_reference_kernels() -> None:
 
 
 @pytest.mark.parametrize(("kind", "classes", "wrong"), [("int16", 1, True), ("int16", 2, False), ("int8", 1, False)])
-def test_softmax_of_one_class_in_int16_is_for_the_reference_kernels(kind: str, classes: int, *, wrong: bool) -> None:
+def test_int16_softmax_of_one_class_is_for_reference(kind: str, classes: int, *, wrong: bool) -> None:
     case = Case("SOFTMAX", (Spec((3, classes)),), (Spec((3, classes)),), {"beta": 1.0}).typed(kind)
     assert ("overflows for rows of one element" in miscomputed(parse_model(case.build()))) is wrong
 
