@@ -19,7 +19,7 @@ from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
-from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, scheduled
+from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, row_places, scheduled
 
 # In multiply-accumulates, as the budget is.
 _CALL = 100.0
@@ -217,7 +217,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
     assert segment.pace is not None
     schedule = scheduled(chain, segment.first, segment.last, segment.pace)
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
-    at = 0
+    places, at = row_places(chain, schedule)
     buffers: dict[int, RowBuffer] = {}
     for form in forms.values():
         for rows in (*form.inputs, form.output):
@@ -229,8 +229,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
                 ready = rows.rows if chain.makers.get(tensor, -1) < segment.first else 0
                 buffers[tensor] = RowBuffer(tensor, rows.row_bytes, rows.rows, ready, None)
             else:
-                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, capacity, 0, at)
-                at = align_up(at + capacity * rows.row_bytes, ALIGNMENT)
+                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, capacity, 0, places[tensor])
     sums = {}
     for operator, form in forms.items():
         if form.gathering is not None:
