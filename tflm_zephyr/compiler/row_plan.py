@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
@@ -131,7 +132,7 @@ def chain_of(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLi
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
     tensor, (root, _) = subgraph.tensors[k], placement.of(k)
-    rows = tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 and tensor.elements else 1
+    rows = sides(tensor)[0] if is_image(tensor) else 1
     ends = k in subgraph.inputs or k in subgraph.outputs
     whole = ends or tensor.is_constant or tensor.is_variable or len(placement.members(root)) > 1
     # A part of another tensor is as large as that one to the planner, which knows no offsets.
