@@ -49,3 +49,20 @@ def test_a_row_buffer_one_row_too_small_fails_the_self_test(app: Path, tool: Too
         assert result["status"] == "fail"
     finally:
         path.write_text(before)
+
+
+def test_a_host_sees_the_layers_that_end_segments(apps: Path, tool: Tool) -> None:
+    model = apps / "linked.tflite"
+    model.write_bytes(mobilenet(32, 0.5, colours=1))
+    folder = apps / "linked"
+    flags = ("--board", BOARDS[0], "--kernels", "cmsis_nn", "--backend", "compiled", "--rows", "--slower", "50")
+    tool("generate", model, "-o", folder, *flags, "--host-link")
+    tool("build", folder, "--board", BOARDS[0])
+    found = tool("verify", "--app", folder, "--board", BOARDS[0], "--random", "3", as_json=True)
+    assert found["equal"] == found["samples"] == 3
+    path = folder / "tflm" / "src" / "models" / "linked_layers.cpp"
+    text = path.read_text()
+    path.write_text(text.replace(".input_offset = 64", ".input_offset = 63", 1))
+    tool("build", folder, "--board", BOARDS[0])
+    found = tool("verify", "--app", folder, "--board", BOARDS[0], "--random", "3", code=1, as_json=True)
+    assert found["failure"]["operator"]["index"] > 0

@@ -368,6 +368,7 @@ def _link_values(program: CompiledModel) -> dict[str, object]:
 
 def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
     quantization = tensor.quantization
+    seen = tensor.index in program.offsets and tensor.index not in program.unseen
     return LinkTensor(
         tensor.index,
         tensor.name,
@@ -378,8 +379,8 @@ def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
         quantization is not None,
         0.0 if quantization is None else quantization.scales[0],
         0 if quantization is None else quantization.zero_points[0],
-        program.offsets.get(tensor.index),
-        tensor.size_bytes if tensor.index in program.offsets else 0,
+        program.offsets[tensor.index] if seen else None,
+        tensor.size_bytes if seen else 0,
     )
 
 
