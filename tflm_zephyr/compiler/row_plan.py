@@ -31,6 +31,8 @@ _SUMMED = 0.5
 """The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights."""
 _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
+_DSP = 1.6
+"""With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -150,6 +152,7 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         return Operation(reads, writes, scratch=layer.scratch_bytes, ways=ways)
     pixels = form.pixels * form.steps
     work = layer.macs / pixels if pixels else 0.0
+    work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
     dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower()
     return Operation(
         reads,
