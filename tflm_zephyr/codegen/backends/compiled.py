@@ -150,6 +150,7 @@ class Compiled(Backend):
         whys = (
             (len(runtimes) > 1, "several compiled models in one app were not measured"),
             (app.kernels != (CMSIS_NN,), "compiled code with reference kernels was not measured"),
+            (any(runtime.program.segments for runtime in runtimes), "layers that run row by row were not measured"),
         )
         return BackendSizes(
             models=tuple(
