@@ -259,8 +259,17 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
         segment=own,
-        members=members,
+        members=tuple(_with_used_values(layer) for layer in members),
     )
+
+
+def _with_used_values(layer: Layer) -> Layer:
+    """Without the structs that the layer's call for rows does not name."""
+    form = layer.rows
+    assert form is not None
+    last = form.gathering.last if form.gathering is not None else ""
+    text = " ".join((*form.arguments, *form.locals, last))
+    return replace(layer, values=tuple(value for value in layer.values if value.name.partition("[")[0] in text))
 
 
 def _distances(chain: Chain, found: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
