@@ -164,11 +164,11 @@ def models(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in paths}
 
 
-def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool) -> Way:
+def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool, flags: Sequence[str] = ()) -> Way:
     """Generate, build and, where QEMU emulates the board, run one app. Raises ToolError."""
     app = bench.folder / f"{backend}_app"
     shutil.rmtree(app, ignore_errors=True)
-    flags = ("--kernels", "cmsis_nn", "--backend", backend, "--json")
+    flags = ("--kernels", "cmsis_nn", "--backend", backend, "--json", *flags)
     said = json.loads(run([*TOOL, "generate", model, "-o", app, "-b", board, *flags], ROOT))
     built: list[Build] = []
     if cold:
@@ -188,7 +188,7 @@ def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool)
 
 def lines(name: str, board: str, interpreted: Way, compiled: Way, verdict: Verdict) -> list[str]:
     """Both ways and their ratios, as the table shows them."""
-    found = [_row(name, INTERPRETER, interpreted), _row("", COMPILED, compiled)]
+    found = [row(name, INTERPRETER, interpreted), row("", COMPILED, compiled)]
     ratios = [verdict.of(f"{name} on {board}", *one) for one in _ratios(name, board, interpreted, compiled)]
     return [*found, "  " + ", ".join(ratios)]
 
@@ -207,7 +207,8 @@ def _ratios(name: str, board: str, interpreted: Way, compiled: Way) -> Iterator[
         yield "cold build", compiled.build_s / interpreted.build_s, 1.0
 
 
-def _row(name: str, backend: str, way: Way) -> str:
+def row(name: str, backend: str, way: Way) -> str:
+    """A way's line in the table."""
     outputs = {None: "not run", True: "equal", False: "OTHER"}[way.equal]
     count = "" if way.instructions is None else f"{way.instructions:,}"
     seconds = "" if way.build_s is None else f"{way.build_s:.1f}"

@@ -68,8 +68,17 @@ def random_chain(rng: random.Random, operations: int = 7) -> Chain:
     return Chain(tuple(found), tuple(done), (0,), outputs, move_cost=0.25)
 
 
-def simulate(chain: Chain, steps: Sequence[Step], capacities: Mapping[int, int]) -> str | None:
-    """None where all steps find the rows that they read, and all outputs are whole; else what is amiss."""
+def simulate(
+    chain: Chain, steps: Sequence[Step], capacities: Mapping[int, int], places: Mapping[int, int] | None = None
+) -> str | None:
+    """None where all steps find the rows that they read, and all outputs are whole; else what is amiss.
+
+    `places` are the first bytes of row buffers; new rows destroy all that is in buffers that share a byte with theirs.
+    """
+    spans = {
+        tensor: range(at, at + capacities[tensor] * chain.tensors[tensor].row_bytes)
+        for tensor, at in (places or {}).items()
+    }
     held = {tensor: list(range(chain.tensors[tensor].rows)) for tensor in chain.inputs}
     done = [0] * len(chain.operations)
     for k, count in steps:
@@ -87,6 +96,10 @@ def simulate(chain: Chain, steps: Sequence[Step], capacities: Mapping[int, int])
         new = list(range(row, row + count))
         if operation.gathers:
             new = [0] if done[k] == chain.rows_of(k) else []
+        for other, span in spans.items():
+            own = spans.get(output, range(0))
+            if new and other != output and span.start < own.stop and own.start < span.stop:
+                held[other] = []
         kept = held.setdefault(output, [])
         kept += new
         if output in capacities:

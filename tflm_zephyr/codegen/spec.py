@@ -90,6 +90,10 @@ class Runtime(Protocol):
         """The head's bytes where a table in the app places all buffers; None where TFLM's planner does."""
 
     @property
+    def extra_stack_bytes(self) -> int:
+        """Bytes of stack that the model's own code takes besides its kernels' needs."""
+
+    @property
     def own_memory(self) -> str:
         """The reason why this model shares no arena and cannot be recorded, in words; "" where it can."""
 

@@ -17,7 +17,8 @@ def needed_stack_bytes(setup: BuildSetup, models: Sequence[ModelSpec], boards: S
         return UNMEASURED_BYTES
     used = {name for model in models for name in model.runtime.registrations}
     revision, debug, host_link = setup.tflm.revision, setup.app.debug, setup.app.host_link
-    return main_stack_bytes(used, setup.kernels, boards, revision=revision, debug=debug, host_link=host_link)
+    extra = max((model.runtime.extra_stack_bytes for model in models), default=0)
+    return extra + main_stack_bytes(used, setup.kernels, boards, revision=revision, debug=debug, host_link=host_link)
 
 
 def stack_notes(given: int | None, needed: int, name: str, revision: str) -> list[str]:

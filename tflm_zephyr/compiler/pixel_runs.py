@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tflm_zephyr.memory_planner import align_up
 
@@ -75,20 +76,26 @@ class PixelLayer:
         The distance is how far the output starts below the input, or backwards above it. Each is the least multiple of
         `alignment` for no more calls; the last one is the least of all.
         """
-        one, other = (self.in_bytes, self.out_bytes) if backwards else (self.out_bytes, self.in_bytes)
-        runs = self._backwards if backwards else self._forwards
-        whole = align_up(self.pixels * one, alignment)
-        least = align_up(max(one, self.pixels * one - (self.pixels - 1) * other), alignment)
-        found: list[tuple[int, int]] = []
-        for most in (*_CALLS, self.pixels):
-            distance = _least(runs, least // alignment, whole // alignment, most, alignment)
-            if distance is None or distance >= whole:
-                continue
-            if not found or distance < found[-1][0]:
-                found.append((distance, len(runs(distance))))
-            if distance == least:
-                break
-        return tuple(found)
+        return _distances(self, alignment, backwards)
+
+
+@lru_cache(maxsize=1024)
+def _distances(layer: PixelLayer, alignment: int, backwards: bool) -> tuple[tuple[int, int], ...]:
+    """Layers of one shape, and plans of one model, ask for the same."""
+    one, other = (layer.in_bytes, layer.out_bytes) if backwards else (layer.out_bytes, layer.in_bytes)
+    runs = layer._backwards if backwards else layer._forwards
+    whole = align_up(layer.pixels * one, alignment)
+    least = align_up(max(one, layer.pixels * one - (layer.pixels - 1) * other), alignment)
+    found: list[tuple[int, int]] = []
+    for most in (*_CALLS, layer.pixels):
+        distance = _least(runs, least // alignment, whole // alignment, most, alignment)
+        if distance is None or distance >= whole:
+            continue
+        if not found or distance < found[-1][0]:
+            found.append((distance, len(runs(distance))))
+        if distance == least:
+            break
+    return tuple(found)
 
 
 def _even(count: int, left: int) -> int:

@@ -149,10 +149,13 @@ class _Proof:
             self._memory.give(first, end, tensor)
 
     def _row_step(self, layer: Layer, step: RowStep) -> None:
-        for old, _ in step.moves:
-            self._read_row(layer, old)
-        for _, new in step.moves:
-            self._give_row(layer, new)
+        # Rows that nobody reads any more are moved as well; other buffers may have taken their bytes.
+        there = [self._holds(layer, old) for old, _ in step.moves]
+        for (_, new), moved in zip(step.moves, there, strict=True):
+            if moved:
+                self._give_row(layer, new)
+            else:
+                self._memory.give(new.first, new.end, _NOTHING)
         for access in step.reads:
             self._read_row(layer, access)
         for write in step.writes:
@@ -171,6 +174,9 @@ class _Proof:
         if access.tensor in layer.segment.inputs:
             return self.value_of(access.tensor)
         return -(3 + (access.row + 1) * 2 * len(self._subgraph.tensors) + access.tensor + len(self._subgraph.tensors))
+
+    def _holds(self, layer: Layer, access: RowAccess) -> bool:
+        return self._memory.other(access.first, access.end, self._row_owner(layer, access)) is None
 
     def _read_row(self, layer: Layer, access: RowAccess) -> None:
         found = self._memory.other(access.first, access.end, self._row_owner(layer, access))

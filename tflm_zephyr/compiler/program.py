@@ -417,6 +417,12 @@ class CompiledModel:
         }
 
     @property
+    def unseen(self) -> frozenset[int]:
+        """Tensors of layers inside segments, which are not there yet when their operator has its turn."""
+        operators = self.model.main.operators
+        return frozenset(i for layer in self.layers if layer.inside for i in operators[layer.operator].outputs)
+
+    @property
     def longest_step(self) -> int:
         """The most rows of a step of any segment; 0 without segments."""
         loops = [loop for layer in self.segments if layer.segment for loop in layer.segment.loops]

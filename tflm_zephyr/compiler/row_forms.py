@@ -2,7 +2,8 @@
 """From a layer's call for the whole tensor to its call for some rows: dims, shapes, counts and padding change.
 
 Rows are those of NHWC tensors of one image. Top padding is what is left of it for the first of the rows, and only rows
-that exist are given, as kernels take no negative padding.
+that exist are given, as kernels take no negative padding. An image one row high is taken as one pixel wide, which has
+the same bytes: its pixels are the rows, and kernels get their widths as heights.
 """
 
 from __future__ import annotations
@@ -32,43 +33,85 @@ def one_call(layer: Layer) -> Call:
 
 def rows_of(pointer: str, tensor: Tensor, window: Window | None = None) -> RowInput:
     """The tensor's rows. NotByRowsError for one that is no image."""
-    if len(tensor.shape) != 4 or tensor.shape[0] != 1 or not tensor.elements:
+    if not is_image(tensor):
         raise NotByRowsError("has tensors that are no single image")
-    rows, *others = tensor.shape[1:]
-    row_bytes = others[0] * others[1] * tensor.type.size_bytes
+    rows, pixels = sides(tensor)
+    row_bytes = pixels * tensor.shape[3] * tensor.type.size_bytes
     return RowInput(pointer, tensor.type.c_type, rows, row_bytes, window or Window(tensor.index))
 
 
+def is_image(tensor: Tensor) -> bool:
+    """Whether a tensor has rows: one image, in NHWC."""
+    return len(tensor.shape) == 4 and tensor.shape[0] == 1 and tensor.elements > 0
+
+
+def sides(tensor: Tensor) -> tuple[int, int]:
+    """An image's rows, and the pixels of each."""
+    _, height, width, _ = tensor.shape
+    return (height, width) if height > 1 else (width, height)
+
+
+def lies_flat(b: LayerBuilder) -> bool:
+    """Whether a layer's input is one row high, so that pixels are rows. NotByRowsError where its output is not."""
+    source, output = b.node.input(0), b.node.output()
+    if not is_image(source) or not is_image(output):
+        raise NotByRowsError("has tensors that are no single image")
+    flat = source.shape[1] == 1 and source.shape[2] > 1
+    if output.shape[2] > 1 and flat != (output.shape[1] == 1):
+        raise NotByRowsError("has one of input and output one row high, the other one not")
+    return flat
+
+
 def arm_windowed(
-    b: LayerBuilder, layer: Layer, window: Window, c_type: str, *, places: tuple[int, int, int]
+    b: LayerBuilder, layer: Layer, window: Window, c_type: str, *, places: tuple[int, int, int, int]
 ) -> RowForm:
-    """A function of CMSIS-NN with dims. `places` are the arguments with parameters, input dims and output dims."""
+    """A function of CMSIS-NN. `places` are the arguments with parameters, and dims of input, filter and output."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
     given, taken = rows_of("input", source, window), rows_of("output", output)
-    changed = {places[1]: "&input_dims", places[2]: "&output_dims"}
+    changed = {places[1]: "&input_dims", places[3]: "&output_dims"}
     found = [
-        f"const cmsis_nn_dims input_dims = {{1, window.rows, {source.shape[2]}, {source.shape[3]}}};",
-        f"const cmsis_nn_dims output_dims = {{1, count, {output.shape[2]}, {output.shape[3]}}};",
+        f"const cmsis_nn_dims input_dims = {{1, window.rows, {sides(source)[1]}, {source.shape[3]}}};",
+        f"const cmsis_nn_dims output_dims = {{1, count, {sides(output)[1]}, {output.shape[3]}}};",
     ]
-    if window.padding:
+    if lies_flat(b):
+        filter_dims = call.arguments[places[2]].removeprefix("&kDims").split("x")
+        changed |= {places[0]: "&params", places[2]: b.dims(*(int(filter_dims[k]) for k in (0, 2, 1, 3)))}
+        found += [
+            f"{c_type} params = kParams;",
+            "params.stride = {kParams.stride.h, kParams.stride.w};",
+            "params.padding = {kParams.padding.h, window.padding};",
+        ]
+        if "pool" not in c_type:
+            found.append("params.dilation = {kParams.dilation.h, kParams.dilation.w};")
+    elif window.padding:
         found += [f"{c_type} params = kParams;", "params.padding.h = window.padding;"]
         changed[places[0]] = "&params"
     return _changed(call, changed, (given,), taken, found, output)
 
 
 def reference_windowed(
-    b: LayerBuilder, layer: Layer, window: Window, padding: str, *, places: tuple[int, int, int]
+    b: LayerBuilder, layer: Layer, window: Window, *, places: tuple[int, int, int | None, int]
 ) -> RowForm:
-    """A reference function with shapes. `places` are those of parameters, input and output shape.
-
-    `padding` is the parameters' field of the top padding.
-    """
+    """A reference function. `places` are the arguments with parameters, and shapes of input, weights and output."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
     given, taken = rows_of("input", source, window), rows_of("output", output)
-    changed = {places[1]: "input_shape", places[2]: "output_shape"}
+    changed = {places[1]: "input_shape", places[3]: "output_shape"}
     found = [*_shape("input", "window.rows", source), *_shape("output", "count", output)]
-    if window.padding:
-        found += ["auto params = kParams;", f"params.{padding} = window.padding;"]
+    if lies_flat(b):
+        found += [
+            "auto params = kParams;",
+            "params.padding_values.width = kParams.padding_values.height;",
+            "params.padding_values.height = window.padding;",
+        ]
+        names = "stride", "filter" if places[2] is None else "dilation"
+        for name in names:
+            one, other = (f"{name}_{side}{'_factor' if name == 'dilation' else ''}" for side in ("width", "height"))
+            found += [f"params.{one} = kParams.{other};", f"params.{other} = kParams.{one};"]
+        changed[places[0]] = "params"
+        if places[2] is not None:
+            changed[places[2]] = b.shape(tuple(b.node.input(1).shape[k] for k in (0, 2, 1, 3)))
+    elif window.padding:
+        found += ["auto params = kParams;", "params.padding_values.height = window.padding;"]
         changed[places[0]] = "params"
     return _changed(call, changed, (given,), taken, found, output)
 
@@ -95,21 +138,23 @@ def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
     used = {"elements", *(text.lstrip("&") for text, old in zip(arguments, call.arguments, strict=True) if text != old)}
     if tuple(arguments) == call.arguments:
         raise NotByRowsError(f"has no form of {call.function}() for rows")
-    row = output.shape[2] * output.shape[3]
+    row = sides(output)[1] * output.shape[3] if is_image(output) else 0
     found = [] if used == {"elements", "dims"} else [f"const int32_t elements = count * {row};"]
     found += ["const tflite::RuntimeShape shape(1, &elements);"] if "shape" in used else []
     found += (
-        [f"const cmsis_nn_dims dims = {{1, count, {output.shape[2]}, {output.shape[3]}}};"] if "dims" in used else []
+        [f"const cmsis_nn_dims dims = {{1, count, {sides(output)[1]}, {output.shape[3]}}};"] if "dims" in used else []
     )
     return RowForm(
         given, rows_of("output", output), call.function, tuple(arguments), call.success, tuple(found),
-        pixels=output.shape[2],
+        pixels=sides(output)[1],
     )  # fmt: skip
 
 
 def padded(b: LayerBuilder, layer: Layer, above: int) -> RowForm:
     """The reference function of PAD, `above` rows of padding above the input."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
+    if source.shape[1] == 1:
+        raise NotByRowsError("has an input one row high")
     given, taken = rows_of("input", source, Window(source.index, padding=above)), rows_of("output", output)
     found = [
         *_shape("input", "window.rows", source),
@@ -125,7 +170,7 @@ def gathered(b: LayerBuilder, last: str) -> RowForm:
     """Sums of each channel over all pixels, which the statement `last` makes the output of."""
     source, output = b.node.input(0), b.node.output()
     given = rows_of("input", source)
-    width, channels = source.shape[2:]
+    width, channels = sides(source)[1], source.shape[3]
     if output.elements != channels:
         raise NotByRowsError("keeps some of its input's pixels")
     window = Window(source.index, size=given.rows)
@@ -137,7 +182,7 @@ def gathered(b: LayerBuilder, last: str) -> RowForm:
 
 def _shape(name: str, rows: str, tensor: Tensor) -> list[str]:
     return [
-        f"const int32_t {name}_sizes[] = {{1, {rows}, {tensor.shape[2]}, {tensor.shape[3]}}};",
+        f"const int32_t {name}_sizes[] = {{1, {rows}, {sides(tensor)[1]}, {tensor.shape[3]}}};",
         f"const tflite::RuntimeShape {name}_shape(4, {name}_sizes);",
     ]
 
@@ -153,4 +198,4 @@ def _changed(
     arguments = list(call.arguments)
     for place, text in changed.items():
         arguments[place] = text
-    return RowForm(given, taken, call.function, tuple(arguments), call.success, tuple(found), pixels=output.shape[2])
+    return RowForm(given, taken, call.function, tuple(arguments), call.success, tuple(found), pixels=sides(output)[1])

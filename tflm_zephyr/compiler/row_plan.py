@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
-from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, scheduled
+from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, row_places, scheduled
 
 # In multiply-accumulates, as the budget is.
 _CALL = 100.0
@@ -30,6 +31,8 @@ _SUMMED = 0.5
 """The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights."""
 _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
+_DSP = 1.6
+"""With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -131,7 +134,7 @@ def chain_of(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLi
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
     tensor, (root, _) = subgraph.tensors[k], placement.of(k)
-    rows = tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 and tensor.elements else 1
+    rows = sides(tensor)[0] if is_image(tensor) else 1
     ends = k in subgraph.inputs or k in subgraph.outputs
     whole = ends or tensor.is_constant or tensor.is_variable or len(placement.members(root)) > 1
     # A part of another tensor is as large as that one to the planner, which knows no offsets.
@@ -149,6 +152,7 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         return Operation(reads, writes, scratch=layer.scratch_bytes, ways=ways)
     pixels = form.pixels * form.steps
     work = layer.macs / pixels if pixels else 0.0
+    work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
     dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower()
     return Operation(
         reads,
@@ -217,7 +221,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
     assert segment.pace is not None
     schedule = scheduled(chain, segment.first, segment.last, segment.pace)
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
-    at = 0
+    places, at = row_places(chain, schedule)
     buffers: dict[int, RowBuffer] = {}
     for form in forms.values():
         for rows in (*form.inputs, form.output):
@@ -229,8 +233,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
                 ready = rows.rows if chain.makers.get(tensor, -1) < segment.first else 0
                 buffers[tensor] = RowBuffer(tensor, rows.row_bytes, rows.rows, ready, None)
             else:
-                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, capacity, 0, at)
-                at = align_up(at + capacity * rows.row_bytes, ALIGNMENT)
+                buffers[tensor] = RowBuffer(tensor, rows.row_bytes, capacity, 0, places[tensor])
     sums = {}
     for operator, form in forms.items():
         if form.gathering is not None:
@@ -256,8 +259,17 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
         segment=own,
-        members=members,
+        members=tuple(_with_used_values(layer) for layer in members),
     )
+
+
+def _with_used_values(layer: Layer) -> Layer:
+    """Without the structs that the layer's call for rows does not name."""
+    form = layer.rows
+    assert form is not None
+    last = form.gathering.last if form.gathering is not None else ""
+    text = " ".join((*form.arguments, *form.locals, last))
+    return replace(layer, values=tuple(value for value in layer.values if value.name.partition("[")[0] in text))
 
 
 def _distances(chain: Chain, found: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.row_planner.chain import Chain, Operation, RowTensor, Way, Window
 from tflm_zephyr.row_planner.front import Cut, Segment, front
 from tflm_zephyr.row_planner.loops import Loop, folded, unfolded
+from tflm_zephyr.row_planner.places import row_places
 from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step, scheduled
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Window",
     "folded",
     "front",
+    "row_places",
     "scheduled",
     "unfolded",
 ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tflm_zephyr.row_planner.chain import Chain, Way
+from tflm_zephyr.row_planner.places import row_places
 from tflm_zephyr.row_planner.schedule import Pace, Schedule, scheduled
 
 PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 0), Pace(4, 0), Pace(6, 0), Pace(8, 0), Pace(16, 0))
@@ -82,8 +83,8 @@ def front(chain: Chain, total: float = 0.0, *, work: int | None = None) -> tuple
 
 def row_bytes(chain: Chain, schedule: Schedule, first: int, last: int) -> int:
     """Bytes of a segment's row buffers, of what its operations keep, and of their largest scratch buffer."""
-    tensors, operations = chain.tensors, chain.operations[first:last]
-    buffers = sum(chain.aligned(rows * tensors[tensor].row_bytes) for tensor, rows in schedule.capacities.items())
+    operations = chain.operations[first:last]
+    _, buffers = row_places(chain, schedule)
     kept = sum(chain.aligned(operation.kept) for operation in operations)
     return buffers + kept + max(chain.aligned(operation.scratch) for operation in operations)
 

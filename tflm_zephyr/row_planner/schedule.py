@@ -34,13 +34,15 @@ class Schedule:
 
     `capacities` are the rows that each row buffer holds. `distances` tell by (input, output), both stored whole, how
     many bytes the input must start above the output's start at least, so that no row overwrites unread ones; negative
-    where it may start below. `cost` is that of the calls and moves.
+    where it may start below. `cost` is that of the calls and moves. `spans` are of row buffers whose rows are all read
+    before the next ones come: from which step to which one each of their fillings is needed, both included.
     """
 
     steps: tuple[Step, ...]
     capacities: Mapping[int, int]
     distances: Mapping[tuple[int, int], int]
     cost: float
+    spans: Mapping[int, tuple[tuple[int, int], ...]]
 
 
 def scheduled(chain: Chain, first: int, last: int, pace: Pace) -> Schedule:
@@ -67,6 +69,7 @@ class _DryRun:
         self._steps: list[Step] = []
         self._most: dict[int, int] = dict.fromkeys(self._rolling, 0)
         self._distances: dict[tuple[int, int], int] = {}
+        self._spans: dict[int, list[tuple[int, int]]] = {tensor: [] for tensor in self._rolling}
         self._counts: dict[int, dict[int, int]] = {k: {} for k in range(first, last)}
 
     def _demands(self, k: int) -> list[tuple[int, Window, int, int]]:
@@ -97,7 +100,8 @@ class _DryRun:
         for k in sorted(self._mapped):
             self._ensure(k, self._rows[k])
         self._look_back()
-        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), self._cost())
+        spans = {tensor: tuple(reversed(found)) for tensor, found in self._spans.items()}
+        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), self._cost(), spans)
 
     def _ensure(self, k: int, end: int) -> None:
         """Compute the rows of `k` below `end`."""
@@ -117,13 +121,16 @@ class _DryRun:
         """From the last step to the first: which rows are still read, when new ones are written."""
         chain, tensors = self._chain, self._chain.tensors
         unread = {tensor: tensors[tensor].rows for tensor in self._read}
-        for k, count in reversed(self._steps):
+        used: dict[int, int] = {}  # the last step that reads what is in a buffer
+        for step in range(len(self._steps) - 1, -1, -1):
+            k, count = self._steps[step]
             operation, end = chain.operations[k], self._next[k]
             row = self._next[k] = end - count
             for window in self._windows[k]:
                 first = max(0, row * window.stride - window.padding)
                 if first < unread[window.tensor]:
                     unread[window.tensor] = first
+                used.setdefault(window.tensor, step)
             output = operation.writes[0]
             if operation.gathers:
                 row, end = 0, int(end == self._rows[k])
@@ -133,8 +140,16 @@ class _DryRun:
                 held = end - min(unread.get(output, row), row)
                 if held > self._most[output]:
                     self._most[output] = held
+                self._fill(output, (step, used.pop(output, step)), alone=held == end - row)
             else:
                 self._overlap(output, end * tensors[output].row_bytes, unread)
+
+    def _fill(self, output: int, span: tuple[int, int], *, alone: bool) -> None:
+        """Rows come into a buffer, where none is needed any more if `alone`."""
+        if alone and output in self._spans:
+            self._spans[output].append(span)
+        else:
+            self._spans.pop(output, None)
 
     def _overlap(self, output: int, reach: int, unread: Mapping[int, int]) -> None:
         """The output is written up to byte `reach`."""

@@ -26,6 +26,7 @@ class FixedOutputs:
     registrations: tuple[str, ...] = ()
     fixed_head_bytes: int | None = None
     own_memory: str = "outputs that nothing computes"
+    extra_stack_bytes: int = 0
 
     def identity(self) -> bytes:
         """The one value."""

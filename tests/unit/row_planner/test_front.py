@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 
 from tests.helpers.row_chains import conv, random_chain, tensors
-from tflm_zephyr.row_planner import Chain, Operation, Way, front, scheduled
+from tflm_zephyr.row_planner import Chain, Operation, Way, front, row_places, scheduled
 from tflm_zephyr.row_planner.front import PACES
 
 
@@ -33,7 +33,7 @@ def by_rows(chain: Chain, first: int, last: int) -> Iterator[tuple[int, float]]:
                 chain.aligned(chain.tensors[other].size) - chain.aligned(max(0, distance)))
             for (one, other), distance in schedule.distances.items()
         ]  # fmt: skip
-        buffers = sum(chain.aligned(rows * chain.tensors[t].row_bytes) for t, rows in schedule.capacities.items())
+        _, buffers = row_places(chain, schedule)  # tested by itself
         scratch = max(chain.aligned(operation.scratch) for operation in chain.operations[first:last])
         yield total - max(shared, default=0) + buffers + scratch, schedule.cost
 

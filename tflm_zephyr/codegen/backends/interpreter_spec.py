@@ -91,6 +91,11 @@ class InterpreterSpec:
         return None if self.static_plan is None else self.static_plan.head_bytes
 
     @property
+    def extra_stack_bytes(self) -> int:
+        """None: the kernels' needs have the interpreter's frames."""
+        return 0
+
+    @property
     def own_memory(self) -> str:
         """The reason why TFLM's own planner and allocator do not serve this model, in words; "" where they do."""
         if self.static_plan is not None:

@@ -15,7 +15,14 @@ from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float_range, mu
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
 from tflm_zephyr.compiler.program import Layer, PixelRuns
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, arm_windowed, one_call, reference_windowed
+from tflm_zephyr.compiler.row_forms import (
+    NotByRowsError,
+    RowRule,
+    arm_windowed,
+    lies_flat,
+    one_call,
+    reference_windowed,
+)
 from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
@@ -427,16 +434,19 @@ def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
     node, call = b.node, one_call(layer)
     if not b.fits(_INT8):
         raise NotByRowsError("is not of int8")
-    (stride, _), (padding, _), (dilation, _) = _window(node)
-    height = node.input(1).shape[1]
+    axis = int(lies_flat(b))
+    if axis and 1 not in node.input(1).shape[1:3]:
+        raise NotByRowsError("has weights higher than its input, which is one row high")
+    stride, padding, dilation = (pair[axis] for pair in _window(node))
+    height = node.input(1).shape[1 + axis]
     window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
     if not b.cmsis_nn:
-        return reference_windowed(b, layer, window, "padding_values.height", places=(0, 3, -2))
+        return reference_windowed(b, layer, window, places=(0, 3, 5, -2))
     if call.function not in _ARM_BY_ROWS or (call.function.endswith("wrapper_s8") and height == 1):
         raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
     depthwise = node.operator.key == "DEPTHWISE_CONV_2D"
     c_type = "cmsis_nn_dw_conv_params" if depthwise else "cmsis_nn_conv_params"
-    return arm_windowed(b, layer, window, c_type, places=(1, 3, -2))
+    return arm_windowed(b, layer, window, c_type, places=(1, 3, 5, -2))
 
 
 _ARM_BY_ROWS = (

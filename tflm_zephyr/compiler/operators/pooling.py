@@ -13,7 +13,14 @@ from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import arm_context
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
 from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, arm_windowed, gathered, reference_windowed
+from tflm_zephyr.compiler.row_forms import (
+    NotByRowsError,
+    RowRule,
+    arm_windowed,
+    gathered,
+    lies_flat,
+    reference_windowed,
+)
 from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node
 from tflm_zephyr.model import TensorType
@@ -128,10 +135,11 @@ def pool_rows(b: LayerBuilder, layer: Layer) -> RowForm:
         low, high = b.clamp()
         pixels = source.shape[1] * source.shape[2]
         return gathered(b, f"Average(sums, {source.shape[3]}, {pixels}, {low}, {high}, output);")
-    rows = Window(source.index, window[0], stride[0], padding[0])
+    axis = int(lies_flat(b))
+    rows = Window(source.index, window[axis], stride[axis], padding[axis])
     if b.cmsis_nn:
-        return arm_windowed(b, layer, rows, "cmsis_nn_pool_params", places=(1, 2, -2))
-    return reference_windowed(b, layer, rows, "padding_values.height", places=(0, 1, -2))
+        return arm_windowed(b, layer, rows, "cmsis_nn_pool_params", places=(1, 2, 4, -2))
+    return reference_windowed(b, layer, rows, places=(0, 1, None, -2))
 
 
 ROWS: Mapping[str, RowRule] = {

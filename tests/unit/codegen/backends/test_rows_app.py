@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apps whose layers run row by row: their sources, their stack, and the tensors that a host sees."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.zephyr.models import mobilenet
+from tflm_zephyr.codegen import AppConfig, ModelConfig, render
+from tflm_zephyr.codegen.backends.compiled import Compiled, runtime_of
+from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.tflm import tflm_of
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    """An app with a small MobileNet."""
+    folder = tmp_path_factory.mktemp("app")
+    model = folder / "net.tflite"
+    model.write_bytes(mobilenet(32, 0.5, colours=1))
+    config = AppConfig(
+        (ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn", backend="compiled", rows=True, slower=50
+    )
+    return generate(config, folder / "app", tflm_of(None), golden=False)
+
+
+def layers(made: Generated) -> str:
+    (name,) = [name for name in render(made.spec) if name.endswith("_layers.cpp")]
+    return render(made.spec)[name].decode()
+
+
+def test_each_layer_of_a_segment_has_a_function(made: Generated) -> None:
+    text, program = layers(made), runtime_of(made.spec.models[0]).program
+    for layer in program.segments:
+        assert f"\nbool {layer.name}(uint8_t *arena)\n" in text
+        for member in layer.members:
+            assert len(re.findall(rf"^bool {member.name}Rows\(", text, re.M)) == 1
+            assert f"bool {member.name}(" not in text
+
+
+def test_row_buffers_in_the_code_are_those_of_the_plan(made: Generated) -> None:
+    text, program = layers(made), runtime_of(made.spec.models[0]).program
+    found = [tuple(map(int, row)) for row in re.findall(r"\{arena \+ (\d+), (\d+), (\d+), (\d+), 0\},", text)]
+    planned = [
+        (
+            program.offsets[buffer.tensor] if buffer.at is None else program.scratch[layer.operator] + buffer.at,
+            buffer.row_bytes,
+            buffer.capacity,
+            buffer.ready,
+        )
+        for layer in program.segments
+        if layer.segment is not None
+        for buffer in layer.segment.buffers
+    ]
+    assert found == planned
+
+
+def test_a_host_sees_no_tensor_inside_a_segment(made: Generated) -> None:
+    (model,) = made.spec.models
+    program = runtime_of(model).program
+    tensors = Compiled().template_values(made.spec, model)["link_tensors"]
+    assert program.unseen
+    assert isinstance(tensors, list)
+    for tensor in tensors:
+        seen = tensor.index in program.offsets and tensor.index not in program.unseen
+        assert (tensor.offset is not None, tensor.bytes > 0) == (seen, seen)
+
+
+def test_a_segment_takes_stack(made: Generated) -> None:
+    runtime = runtime_of(made.spec.models[0])
+    most = max(len(layer.segment.buffers) for layer in runtime.program.segments if layer.segment is not None)
+    assert runtime.extra_stack_bytes >= 20 * most + 76
+    stated = re.search(r"A layer takes at most (\d+) bytes of stack", layers(made))
+    assert stated is not None
+    assert int(stated[1]) > runtime.extra_stack_bytes
