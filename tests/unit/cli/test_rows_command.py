@@ -60,3 +60,21 @@ def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: p
     assert f"ram: {fits}" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
     assert main([*flags, "--force", "--ram", "1000"]) != 0
     assert "more than there are" in capsys.readouterr().err
+
+
+def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", str(model), *FLAGS, "--ram", "16K", "-o", str(tmp_path / "app"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] <= 16 * 1024
+    assert "backend: compiled" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("flag", [("--rows",), ("--ram", "16K"), ("--slower", "5%")])
+def test_the_interpreter_has_no_rows(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
+) -> None:
+    given = ["generate", str(model), *FLAGS, "--backend", "interpreter", *flag, "-o", str(tmp_path / "app")]
+    assert main(given) == 1
+    assert (
+        "are for compiled code, and the backend is the interpreter. Take --backend compiled" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "app").exists()

@@ -48,7 +48,18 @@ def config_of(args: argparse.Namespace) -> AppConfig:
     own = getattr(args, "plan_file", None)
     per_model["plan_file"] = _absolute(own) if own else None
     models = tuple(replace(model, **_set(per_model)) for model in config.models)
-    return replace(config, models=models, **_set(given))
+    config = replace(config, models=models, **_set(given))
+    if args.app is None and given["backend"] is None and _by_rows(config, args):
+        config = replace(config, backend="compiled")
+    if config.backend == "interpreter" and _by_rows(config, args):
+        what = "--rows, --ram and --slower are for compiled code, and the backend is the interpreter"
+        raise AppError(what, where=str(args.app or args.tflm_command), hint="Take --backend compiled")
+    return config
+
+
+def _by_rows(config: AppConfig, args: argparse.Namespace) -> bool:
+    """Whether something is asked for that only compiled code has."""
+    return config.rows or config.ram is not None or getattr(args, "slower", None) is not None
 
 
 def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = None) -> tuple[Board, ...]:
