@@ -86,7 +86,7 @@ def compile_model(
         memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
         return parts.compiled(memory, steps)
     if ram is not None:
-        memory = plan_within(model, parts.layers, libraries, ram - _state_bytes(parts.layers))
+        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes)
     else:
         plan = plan_rows if rows else plan_memory
         memory = plan(model, parts.layers, libraries, slower=slower)
@@ -204,6 +204,11 @@ class _Parts:
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
 
+    def arena_bytes(self, memory: MemoryPlan) -> int:
+        """All RAM of the model: the plan, or what Prepare takes in its place, and the kernels' state."""
+        prepare = _prepare_bytes(self.layers, self.making.libraries)
+        return align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + _state_bytes(self.layers)
+
     def compiled(self, memory: MemoryPlan, steps: int) -> CompiledModel:
         """The model with this memory, proven."""
         constants = self.making.constants
@@ -216,7 +221,7 @@ class _Parts:
             shared=tuple(value for value in constants.shared.values() if value.name in text),
             offsets=dict(memory.offsets),
             scratch=dict(memory.scratch),
-            arena_bytes=align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + state,
+            arena_bytes=self.arena_bytes(memory),
             plan=memory.plan,
             places=_places(memory),
             state_bytes=state,

@@ -7,7 +7,7 @@ without segments is, and the smallest plan within the budget is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
@@ -82,18 +82,24 @@ def row_plans(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelL
     return tuple(found)
 
 
-def plan_within(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], ram: int) -> MemoryPlan:
-    """The cheapest plan of at most `ram` bytes. PlanError where there is none."""
-    plans = row_plans(model, layers, libraries)
-    fitting = [plan for plan in plans if plan.memory.plan.size_bytes <= ram]
+def plan_within(
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    ram: int,
+    size: Callable[[MemoryPlan], int],
+) -> MemoryPlan:
+    """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`. PlanError where there is none."""
+    plans = [plan.memory for plan in row_plans(model, layers, libraries)]
+    fitting = [plan for plan in plans if size(plan) <= ram]
     if not fitting:
-        least = plans[0].memory.plan.size_bytes
+        least = min(map(size, plans))
         raise PlanError(
             f"the model takes at least {least:,} bytes of RAM, {least - ram:,} more than there are",
             where=model.where,
             hint=f"Allow {least:,} bytes, or take a smaller model",
         )
-    return fitting[-1].memory
+    return fitting[-1]
 
 
 def _planned(

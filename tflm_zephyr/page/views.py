@@ -375,6 +375,8 @@ def _model_figures(found: Bundle) -> Iterator[dict[str, str]]:
             arenas = [app["shared_arena"]] if app["shared_arena"] else [model["arena"] for model in app["models"]]
             arena_bytes, sources = sum(a["bytes"] for a in arenas), {a["source"] for a in arenas}
         saved = f"head {words.size(stock - head)} below TFLM’s own" if head < stock else "head as TFLM’s own placing"
+        if sources == {"planned"}:
+            saved = "compiled code: all RAM of the model"
         yield _figure("Arena", words.size(arena_bytes), saved, sources.pop() if len(sources) == 1 else "estimated")
     inspections = [i for model in found.models if (i := model.first("inspect")) is not None]
     if inspections:

@@ -78,3 +78,26 @@ def test_the_interpreter_has_no_rows(
         "are for compiled code, and the backend is the interpreter. Take --backend compiled" in capsys.readouterr().err
     )
     assert not (tmp_path / "app").exists()
+
+
+def test_state_of_kept_kernels_counts(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = shared / "models" / "audio_preprocessor_int8.tflite"
+    least = json.loads(front(kept, capsys, "--json"))["ways"][0]["arena_bytes"]
+    given = ["generate", str(kept), *FLAGS, "--ram", str(least - 1), "-o", str(tmp_path / "app")]
+    assert main(given) == 1
+    assert f"takes at least {least:,} bytes of RAM, 1 more than there are" in capsys.readouterr().err
+
+
+def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["generate", str(model), *FLAGS, "--backend", "auto", "--ram", "100", "-o", str(tmp_path / "app")]
+    assert main(given) == 1
+    assert "100 bytes of RAM are too few: the interpreter takes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", [("--plan", "online"), ("--overlap", "off")])
+def test_the_interpreters_placing_is_refused(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
+) -> None:
+    given = ["generate", str(model), *FLAGS, "--backend", "compiled", *flag, "-o", str(tmp_path / "app")]
+    assert main(given) == 1
+    assert "plan and overlap are the interpreter's" in capsys.readouterr().err

@@ -29,8 +29,19 @@ def chosen_backend(
     except (AppError, ModelError, PlanError) as error:
         why = error.what
     if why:
+        _check_ram(models, setup, why)
         return backend_of(INTERPRETER), (f"backend auto: interpreter, as {why}",)
     return compiled, ("backend auto: compiled, as every operator has direct code and takes less memory",)
+
+
+def _check_ram(models: Sequence[tuple[ModelConfig, Model]], setup: BuildSetup, why: str) -> None:
+    """AppError where a model is to fit in RAM that the interpreter exceeds, and compiled code is out for `why`."""
+    interpreter, ram = backend_of(INTERPRETER), setup.app.ram
+    for config, model in models if ram is not None else ():
+        _, arena = interpreter.build(interpreter.prepare(config, model, setup), setup)
+        if ram is not None and arena.bytes > ram:
+            what = f"{ram:,} bytes of RAM are too few: the interpreter takes {arena.bytes:,}; compiled code: {why}"
+            raise AppError(what, where=config.label, hint="Allow more with --ram, or take a smaller model")
 
 
 def _why_not(compiled: Backend, models: Sequence[tuple[ModelConfig, Model]], setup: BuildSetup) -> str:

@@ -297,6 +297,8 @@ def _check(config: ModelConfig, setup: BuildSetup) -> None:
         what = "planner: static, tflm: module and shared_arena are the interpreter's"
     elif config.plan_file is not None or config.preallocated or config.arena is not None:
         what = "plan_file, preallocated and arena are the interpreter's"
+    elif config.plan != "packed" or config.overlap != "auto":
+        what = "plan and overlap are the interpreter's"
     if what:
         raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
 
