@@ -143,7 +143,8 @@ def change_json(app: Path, change: FileChange) -> dict[str, Any]:
 
 def built(build: Build) -> str:
     """Shown after `build`."""
-    lines = [f"Built {build.elf}"]
+    here = Path.cwd()
+    lines = [f"Built {build.elf.relative_to(here) if build.elf.is_relative_to(here) else build.elf}"]
     for region in build.memory_regions:
         share = 100 * region.used_bytes / region.size_bytes if region.size_bytes else 0.0
         lines.append(f"  {region.name:<8} {region.used_bytes:>9} of {region.size_bytes} bytes ({share:.1f} %)")
