@@ -107,7 +107,7 @@ def _app_spec(
     models = tuple(item.spec for item in built)
     prepared = [item.prepared for item in built]
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
-    lists = backend.sources(prepared, setup)
+    lists = backend.sources(prepared, [model.runtime for model in models], setup)
     kinds = (
         {kind_of(need.library) for item in prepared for need in item.arenas} if _overlaps(prepared, config) else set()
     )

@@ -8,6 +8,7 @@ malformed file, or one that TFLM would read beyond its bounds, ends in a ModelEr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from tflm_zephyr.errors import ModelError
@@ -34,6 +35,7 @@ CALLERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _COMPRESSION = "COMPRESSION_METADATA"
 
 
+@lru_cache(maxsize=4)  # a command looks at one app in several ways, and each reads its models
 def parse_model(data: bytes, *, where: str = "model") -> Model:
     """Read a .tflite file's bytes; `where` names it in errors. ModelError for anything malformed."""
     reader = Reader(data, where)

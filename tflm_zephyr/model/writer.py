@@ -12,6 +12,7 @@ import struct
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.model import schema
@@ -128,6 +129,12 @@ def _is_aligned(table: Table) -> bool:
 
 def _rewritten(model: Model, plan: bytes | None) -> bytes:
     """The model with `plan`, or without one, and its buffers aligned, checked by reading it back."""
+    return _rewritten_file(model.data, model.where, plan)
+
+
+@lru_cache(maxsize=4)
+def _rewritten_file(data: bytes, where: str, plan: bytes | None) -> bytes:
+    model = parse_model(data, where=where)
     root = Reader(model.data, model.where).root("Model")
     buffers, entries = list(root.children("buffers")), list(root.children("metadata"))
     plans = [table for table in entries if table.text("name") == OFFLINE_PLAN]

@@ -52,7 +52,7 @@ class FixedBackend(Backend):
         """An arena of 64 bytes."""
         return FixedOutputs(item.data, 42), ArenaSpec(64, "given", "nothing is planned")
 
-    def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
+    def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
         """None."""
         return SourceLists({})
 

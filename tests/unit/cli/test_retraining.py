@@ -12,6 +12,7 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder
 from tests.unit.conftest import Tool
 from tests.zephyr.models import dense_chain
+from tflm_zephyr import validation
 from tflm_zephyr.cli.commands import retraining
 from tflm_zephyr.cli.commands.retraining import Quality, with_new_models
 from tflm_zephyr.cli.report import update as report
@@ -230,7 +231,7 @@ class TestQuality:
         first = (app / "tflm/models/net.tflite").read_bytes()
         monkeypatch.setattr(retraining, "MOST_SAMPLES", 4)
         monkeypatch.setattr(
-            retraining, "evaluate_host", lambda model, data: Accuracy(len(data), 2 if model == first else 3, (), ())
+            validation, "evaluate_host", lambda model, data: Accuracy(len(data), 2 if model == first else 3, (), ())
         )
         return app
 
@@ -253,7 +254,7 @@ class TestQuality:
         def refuse(*args: object) -> Accuracy:
             raise ToolError("tflite-micro is not installed")
 
-        monkeypatch.setattr(retraining, "evaluate_host", refuse)
+        monkeypatch.setattr(validation, "evaluate_host", refuse)
         done = tool("generate", "-o", labelled, retrained(tmp_path))
         assert done.code == 0 and "net: not tried on data.npz: tflite-micro is not installed" in done.out
 

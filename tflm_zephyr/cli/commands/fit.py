@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
-from tflm_zephyr.codegen import AppConfig, app_folder, identifier, with_held
+from tflm_zephyr.codegen import AppConfig, AppSpec, app_folder, identifier, with_held
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import (
     CLOSE,
@@ -69,14 +71,17 @@ def board_fits(
     """
     given = {board.name: board for board in made.spec.boards}
 
+    @cache
+    def app_of(then: AppConfig) -> AppSpec:
+        boards = tuple(given.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
+        return _made(then, folder, boards, workspace).spec
+
     def evaluate(then: AppConfig, board: Board) -> Verdict:
-        others = {**given, board.name: board}
-        boards = tuple(others.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
-        return verdict(_made(then, folder, boards, workspace).spec, board, runs.at_most(then.models))
+        return verdict(app_of(then), board, runs.at_most(then.models))
 
     found = []
     verdicts = [verdict(made.spec, board, runs) for board in made.spec.boards]
-    compiled = _compiled(config, folder, made, workspace, runs)
+    compiled = _compiled(config, made.spec.boards, app_of, runs)
     for board, first, beside in zip(made.spec.boards, verdicts, compiled, strict=True):
         if first.fits not in (NO, CLOSE):
             found.append(BoardFit(first, compiled=beside))
@@ -98,15 +103,15 @@ def board_fits(
 
 
 def _compiled(
-    config: AppConfig, folder: Path, made: Generated, workspace: Workspace | None, runs: Runs
+    config: AppConfig, boards: tuple[Board, ...], app_of: Callable[[AppConfig], AppSpec], runs: Runs
 ) -> tuple[Verdict | None, ...]:
     """Each board's verdict with compiled code, None where the app has that or cannot have it."""
     other = with_compiled_code(config)
     try:
-        spec = None if other is None else _made(other, folder, made.spec.boards, workspace).spec
+        spec = None if other is None else app_of(other)
     except (AppError, ModelError, PlanError):
         spec = None
-    return tuple(None if spec is None else verdict(spec, board, runs) for board in made.spec.boards)
+    return tuple(None if spec is None else verdict(spec, board, runs) for board in boards)
 
 
 def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:

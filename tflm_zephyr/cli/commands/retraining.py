@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tflm_zephyr.cli.commands.app_writing import manifest_of
 from tflm_zephyr.codegen import (
@@ -25,7 +26,9 @@ from tflm_zephyr.files import read_if_there
 from tflm_zephyr.footprint import BoardFit
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.tensors import Dataset, load_dataset, with_class_numbers
-from tflm_zephyr.validation import Accuracy, Deviation, deviation_host, evaluate_host
+
+if TYPE_CHECKING:
+    from tflm_zephyr.validation import Accuracy, Deviation
 
 MOST_SAMPLES = 1000
 """Samples of labelled data that the old and the new model run on this machine."""
@@ -148,6 +151,8 @@ def _quality(item: ModelConfig, new: bytes, old: bytes | None) -> Quality | None
 
 
 def _evaluated(model: bytes, data: Dataset) -> Accuracy | Deviation:
+    from tflm_zephyr.validation import deviation_host, evaluate_host
+
     main = parse_model(model).main
     data = with_class_numbers(data, prod(main.tensors[main.outputs[0]].shape))
     return (evaluate_host if data.has_classes else deviation_host)(model, data)

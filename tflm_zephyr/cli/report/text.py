@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tflm_zephyr.cli.report.plan import arena_json
 from tflm_zephyr.cli.report.words import count
 from tflm_zephyr.model import TensorType
-from tflm_zephyr.validation import Accuracy, Deviation
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Build
     from tflm_zephyr.codegen import FileChange, Generated, PreparedModel
     from tflm_zephyr.device.console import RunResult, SelfTestRun
     from tflm_zephyr.host import TailSection
+    from tflm_zephyr.validation import Accuracy, Deviation
 
 _SHOWN_VALUES = 16
 
@@ -249,6 +249,8 @@ def element_values(kind: str, data: bytes) -> list[float]:
 
 def measured(name: str, path: Path, found: Accuracy | Deviation) -> str:
     """Shown after `run --target host --data`."""
+    from tflm_zephyr.validation import Accuracy
+
     where = f"{name} on {path.name}, TFLM on the host:"
     if isinstance(found, Accuracy):
         wrong = [(i, j) for i, row in enumerate(found.confusion) for j, n in enumerate(row) if n and i != j]
@@ -263,6 +265,8 @@ def measured(name: str, path: Path, found: Accuracy | Deviation) -> str:
 
 def measured_json(found: Accuracy | Deviation) -> dict[str, Any]:
     """A data set's result."""
+    from tflm_zephyr.validation import Accuracy
+
     more = {"accuracy": found.accuracy} if isinstance(found, Accuracy) else {}
     return {**asdict(found), **more, "where": "host"}
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.report.words import count
 from tflm_zephyr.codegen import ModelChange, ModelFacts, TensorChange, TensorFacts
-from tflm_zephyr.validation import Accuracy, Deviation
 
 if TYPE_CHECKING:
     from tflm_zephyr.cli.commands.retraining import AppUpdate, Quality
+    from tflm_zephyr.validation import Accuracy, Deviation
 
 
 def lines(update: AppUpdate) -> list[str]:
@@ -109,12 +109,16 @@ def _quality(item: Quality) -> str:
 
 
 def _figure(found: Accuracy | Deviation) -> str:
+    from tflm_zephyr.validation import Accuracy
+
     if isinstance(found, Accuracy):
         return f"{found.correct} of {found.count} right ({100 * found.accuracy:.2f} %)"
     return f"mean absolute error {found.mean_absolute:.4g}"
 
 
 def _figures(found: Accuracy | Deviation | None) -> dict[str, Any] | None:
+    from tflm_zephyr.validation import Accuracy
+
     if found is None:
         return None
     if isinstance(found, Accuracy):

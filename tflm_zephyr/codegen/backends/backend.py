@@ -100,8 +100,11 @@ class Backend(ABC):
         """The model as this backend runs it, and its arena. Raises AppError."""
 
     @abstractmethod
-    def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
-        """The sources that all models of an app need. Raises BuildError for a kernel that the sources lack."""
+    def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
+        """The sources that all models of an app need, `runtimes` as `build` returned them.
+
+        Raises BuildError for a kernel that the sources lack.
+        """
 
     @abstractmethod
     def sizes(self, app: AppSpec) -> BackendSizes:

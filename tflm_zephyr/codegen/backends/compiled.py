@@ -83,8 +83,12 @@ class CompiledSpec:
 
 def runtime_of(model: ModelSpec) -> CompiledSpec:
     """The CompiledSpec of a model of an app with this backend."""
-    assert isinstance(model.runtime, CompiledSpec), f"{model.name} is of another backend"
-    return model.runtime
+    return _own(model.runtime)
+
+
+def _own(runtime: Runtime) -> CompiledSpec:
+    assert isinstance(runtime, CompiledSpec), "the model is of another backend"
+    return runtime
 
 
 def core_of(library: KernelLibrary) -> str:
@@ -121,9 +125,9 @@ class Compiled(Backend):
         runtime = CompiledSpec(item.data, program, cores, interpreted.registrations, headers)
         return runtime, ArenaSpec(program.arena_bytes, "planned", note, unknown=unknown)
 
-    def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
+    def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
         """CMSIS-NN's functions that the layers call, what TFLM's reference functions call, and TFLM's own kernels."""
-        programs = [_compiled(item, setup) for item in prepared]
+        programs = [_own(runtime).program for runtime in runtimes]
         functions = {name for program in programs for name in program.functions}
         (library,) = setup.kernels
         table = setup.tflm.sources[library]

@@ -60,7 +60,7 @@ class Interpreter(Backend):
         """AppError when one symbol is to hold two tensors."""
         check_symbols(map(runtime_of, models), name)
 
-    def sources(self, prepared: Sequence[PreparedModel], setup: BuildSetup) -> SourceLists:
+    def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
         """TFLM's interpreter and the models' kernels; none with Zephyr's own library, which has every kernel."""
         tables = [(name, setup.tflm.sources[name]) for name in setup.kernels if setup.app.tflm == "selected"]
         selected = {name: table.select(registrations(prepared)) for name, table in tables}

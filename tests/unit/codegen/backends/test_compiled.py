@@ -14,10 +14,13 @@ from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig, load_app_file
+from tflm_zephyr.codegen.backends import compiled as backend
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.model import Model
 from tflm_zephyr.tflm.revision import tflm_of
 
 LAYERS = "src/models/dense_layers.cpp"
@@ -42,6 +45,18 @@ def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
     listed = re.findall(rb"incbin TFLM_WEIGHTS_FILE, (\d+), (\d+)", files["src/models/dense_weights.S"])
     assert [(int(first), int(size)) for first, size in listed][-1] != (0, 0)
     assert sum(int(size) for _, size in listed) == len(weights)
+
+
+def test_a_model_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+
+    def counting(model: Model, *args: Any, **options: Any) -> CompiledModel:
+        compiled.append(model.sha256)
+        return compile_model(model, *args, **options)
+
+    monkeypatch.setattr(backend, "compile_model", counting)
+    made(tmp_path)
+    assert len(compiled) == 1
 
 
 def test_only_the_functions_that_are_called_are_built(tmp_path: Path) -> None:
