@@ -49,3 +49,29 @@ class Device:
                     "head=32 tail=740 odd=0 tries=31"
                 )
         return ScriptedLink(as_bytes(lines))
+
+
+@dataclass
+class StackDevice:
+    """Behaves as a compiled app of one model, "dense", would that uses `used` bytes of its main stack.
+
+    With less than `fails_below` bytes of main stack its self-test fails.
+    """
+
+    used: int
+    fails_below: int = 0
+    stacks: list[int] = field(default_factory=list)
+
+    def build(self, app: Path, board: Board) -> Path:
+        kconfig = (app / "tflm" / "Kconfig").read_text()
+        assert "config INIT_STACKS\n" in kconfig
+        found = re.search(r"config TFLM_APP_STACK_SIZE\n[^#]*?default (\d+)\n", kconfig)
+        assert found is not None
+        self.stacks.append(int(found[1]))
+        return app
+
+    def link(self, board: Board, app: Path) -> ScriptedLink:
+        size = self.stacks[-1]
+        told = self_test(model="dense", status="fail" if size < self.fails_below else "pass")
+        stacks = f"TFLM:stacks main={size} main_used={self.used} isr=2048 isr_used=200"
+        return ScriptedLink(as_bytes(with_end([*told[:-1], stacks], "fail" if size < self.fails_below else "pass")))

@@ -64,6 +64,18 @@ def test_a_board_without_qemu_is_measured_on_its_core(tool: Tool, apps: Path) ->
     assert "QEMU on mps2/an521/cpu0 (cortex-m33, cmsis_nn kernels, TFLM " in text
 
 
+def test_the_stack_of_compiled_code(tool: Tool, apps: Path, workspace: Workspace) -> None:
+    app = generate_app(tool, apps, "sized_compiled", DIGITS, "-b", BOARD, "--backend", "compiled")
+    board = _sized(tool, app)["boards"][0]
+    assert board["models"] == []
+    results = build_and_run(tool, app, BOARD)
+    check_results(results, app, BOARD, workspace.tflm_revision)
+    assert {result["arena"]["source"] for result in results} == {"planned"}
+    config = (app / "build" / "mps2_an385" / "zephyr" / ".config").read_text().splitlines()
+    assert f"CONFIG_MAIN_STACK_SIZE={board['main_stack']['bytes']}" in config
+    assert tool("generate", "-o", app, "--check")
+
+
 @pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
 def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Workspace, kernels: str) -> None:
     flags = (DIGITS, "-b", BOARD, "--kernels", kernels)

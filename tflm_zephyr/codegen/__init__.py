@@ -29,7 +29,7 @@ from tflm_zephyr.codegen.library import check_labels, library_name, render_libra
 from tflm_zephyr.codegen.model_facts import ModelChange, ModelFacts, TensorChange, TensorFacts, model_changes
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
-from tflm_zephyr.codegen.rendering import render, render_starters, render_workflow, workflow_path
+from tflm_zephyr.codegen.rendering import measures_arenas, render, render_starters, render_workflow, workflow_path
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "load_manifest",
     "load_measurements",
     "measurements_path",
+    "measures_arenas",
     "model_changes",
     "moved",
     "own_path",

@@ -149,7 +149,7 @@ def applied(spec: AppSpec, found: Measurements, *, stack: bool, compiler: str = 
     Several boards get the largest of their sizes. stack: whether to use the measured main stack, too. compiler: the
     compiler on this machine; with "" a measurement is accepted for any compiler.
     """
-    if not found.arenas:
+    if not found.arenas and not found.stacks:
         return spec, ()
     if not compiler:
         found = Measurements(

@@ -101,6 +101,11 @@ def render_link() -> dict[str, bytes]:
     return {path: env.get_template(f"{path}.j2").render().encode() for path in _LINK_CORE}
 
 
+def measures_arenas(spec: AppSpec) -> bool:
+    """Whether the smallest arenas are found by trying; False where they are planned to the byte."""
+    return backend_of(spec.backend).arena_is_measurable
+
+
 def render_workflow(spec: AppSpec, app_dir: str, ci: str) -> bytes:
     """The workflow that builds the app and runs it in QEMU; `app_dir` is its folder in the repository.
 

@@ -149,8 +149,9 @@ class AppSpec:
     them. `tflm` is "selected" (only sources that the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
     messages and asserts. `model_data` is "binary" (the assembler includes the model's file) or "array" (C++).
     `shared_arena` is the one arena of all models, None where each has its own. `measure`: the app searches for the
-    smallest arena of each model. `record`: it prints TFLM's allocations. `host_link`: it answers a host
-    (docs/protocol.md) instead of testing itself. `custom_sha256`: of custom operators' code, "" without any.
+    smallest arena of each model, and prints its stacks' use, as with `stack_use`. `record`: it prints TFLM's
+    allocations. `host_link`: it answers a host (docs/protocol.md) instead of testing itself. `custom_sha256`: of custom
+    operators' code, "" without any.
     `overlap_kernels`: the kinds of kernels that the plans' in-place pairs hold for, see kernels.kind_of; empty without
     such pairs. `backend`: the backend's name, see codegen.backends. `library`: the one model is for a user's own app,
     None for an app of its own.
@@ -174,6 +175,7 @@ class AppSpec:
     custom_include_dirs: tuple[str, ...] = ()
     shared_arena: ArenaSpec | None = None
     measure: bool = False
+    stack_use: bool = False
     record: bool = False
     host_link: bool = False
     zephyr_revision: str = ""

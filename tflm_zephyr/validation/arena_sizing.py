@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An app's smallest arenas and main stack: measured by one build and run, then proven by two more.
+"""An app's smallest arenas and main stack: measured by one build and run, then proven by one or two more.
 
 These apps are derived from the user's AppSpec, for a board that QEMU emulates: the board itself, or one with the same
 core. The measuring app has a roomy arena for each model and searches for the smallest one that allocates and runs with
 equal outputs. The proving app is a plain one: its self-test passes with the sizes found; with 16 bytes less for each
-model no self-test passes, and each reports an error.
+model no self-test passes, and each reports an error. Where arenas are planned to the byte, as for compiled code, the
+stack alone is measured and proven.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tflm_zephyr.codegen import (
     ModelSpec,
     StackMeasurement,
     data_sha256,
+    measures_arenas,
     moved,
     target_of,
     with_arenas,
@@ -29,6 +31,7 @@ from tflm_zephyr.codegen import (
 )
 from tflm_zephyr.device.console import (
     MeasuredArena,
+    RunResult,
     SelfTestEnding,
     gather_results,
     measure_arenas,
@@ -61,7 +64,10 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class MeasuredSizes:
-    """The sizes of an app's models on one board; `emulated` is the board of the measurement."""
+    """The sizes of an app's models on one board; `emulated` is the board of the measurement.
+
+    `models` is empty where the arenas are planned to the byte.
+    """
 
     board: Board
     emulated: Board
@@ -99,8 +105,16 @@ def room_for(spec: AppSpec, board: Board) -> AppSpec:
 
 def measuring_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     """The app that measures, to be written to `folder`. `app` is the folder that `spec` is for."""
-    stack = max(2 * spec.main_stack_bytes, STACK_BYTES)
-    return replace(room_for(moved(spec, board, app, folder), board), measure=True, main_stack_bytes=stack)
+    return replace(room_for(moved(spec, board, app, folder), board), measure=True, main_stack_bytes=_roomy_stack(spec))
+
+
+def _roomy_stack(spec: AppSpec) -> int:
+    return max(2 * spec.main_stack_bytes, STACK_BYTES)
+
+
+def planned_app(spec: AppSpec, board: Board, app: Path, folder: Path, *, stack_bytes: int) -> AppSpec:
+    """The app with its own arenas and another main stack, to be written to `folder`."""
+    return replace(moved(spec, board, app, folder), stack_use=True, main_stack_bytes=stack_bytes)
 
 
 def proving_app(
@@ -141,25 +155,36 @@ class _Measurement:
     def measure(self) -> tuple[MeasuredArena, ...]:
         """The smallest arena of each model, by one build and run."""
         folder = self.folder / "measure"
-        write_copy(folder, measuring_app(self.spec, self.emulated, self.app, folder))
-        link = self.link(self.emulated, self.build(folder, self.emulated))
+        link = self._link_of(measuring_app(self.spec, self.emulated, self.app, folder), folder)
         return measure_arenas(link, self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
 
     def prove(self, found: Sequence[MeasuredArena], stack_bytes: int) -> tuple[SelfTestEnding, ...]:
         """How each model ends with STEP bytes less. Raises DeviceError when one fails in the arena found."""
-        timeout_s, on_line = self.timeout_s, self.on_line
-        link = self._proving_link(found, 0, stack_bytes)
-        proof = gather_results(link, models=len(self.idents), timeout_s=timeout_s, silence_s=timeout_s, on_line=on_line)
-        failed = [result.model for result in proof if result.status == "fail"]
-        if failed:
-            what = f"{', '.join(failed)} failed in the arena that was measured"
-            raise DeviceError(what, where=self.emulated.name)
-        link = self._proving_link(found, STEP, stack_bytes)
-        return self_test_endings(link, self.idents, timeout_s=timeout_s, on_line=on_line)
-
-    def _proving_link(self, found: Sequence[MeasuredArena], less: int, stack_bytes: int) -> Link:
         folder = self.folder / "prove"
-        made = proving_app(self.spec, self.emulated, self.app, folder, found, less=less, stack_bytes=stack_bytes)
+
+        def smaller(less: int) -> Link:
+            made = proving_app(self.spec, self.emulated, self.app, folder, found, less=less, stack_bytes=stack_bytes)
+            return self._link_of(made, folder)
+
+        self._passing(smaller(0), "in the arena that was measured")
+        return self_test_endings(smaller(STEP), self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
+
+    def run_as_planned(self, stack_bytes: int) -> tuple[RunResult, ...]:
+        """The self-test in the app's own arenas. Raises DeviceError when a model fails."""
+        folder = self.folder / "stack"
+        made = planned_app(self.spec, self.emulated, self.app, folder, stack_bytes=stack_bytes)
+        return self._passing(self._link_of(made, folder), f"with a main stack of {stack_bytes} bytes")
+
+    def _passing(self, link: Link, where: str) -> tuple[RunResult, ...]:
+        found = gather_results(
+            link, models=len(self.idents), timeout_s=self.timeout_s, silence_s=self.timeout_s, on_line=self.on_line
+        )
+        failed = [result.model for result in found if result.status == "fail"]
+        if failed:
+            raise DeviceError(f"{', '.join(failed)} failed {where}", where=self.emulated.name)
+        return found
+
+    def _link_of(self, made: AppSpec, folder: Path) -> Link:
         write_copy(folder, made)
         return self.link(self.emulated, self.build(folder, self.emulated))
 
@@ -179,19 +204,24 @@ def measure_app(
 ) -> MeasuredSizes:
     """Measure and prove `spec` for `board` on `emulated`. Everything is written below `app`/build/size.
 
+    Arenas that are planned to the byte are not searched for: the stack alone is measured.
     keep_stack: the user gave the main stack's size; its use is still measured. compiler: the compiler of `build`.
     Raises BuildError; DeviceError when a model does not run, or a proof fails.
     """
     work = _Measurement(spec, board, emulated, app, build, link, timeout_s, on_line)
-    found = work.measure()
-    target = target_of(spec, board, found[0].result.kernels, compiler)
+    found = work.measure() if measures_arenas(spec) else ()
+    results = [item.result for item in found] or work.run_as_planned(_roomy_stack(spec))
+    target = target_of(spec, board, results[0].kernels, compiler)
     assert target is not None  # the board has a core, and the app reported its kernels
-    stacks = found[-1].result.stacks
+    stacks = results[-1].stacks
     if stacks is None:
         raise DeviceError("the app does not report how much of its stacks was used", where=emulated.name)
     shas = tuple(sorted(map(data_sha256, spec.models)))
     stack = StackMeasurement(shas, target, emulated.name, stacks.main_used_bytes)
-    endings = work.prove(found, spec.main_stack_bytes if keep_stack else stack.stack_bytes)
+    proven_stack = spec.main_stack_bytes if keep_stack else stack.stack_bytes
+    endings = work.prove(found, proven_stack) if found else ()
+    if not found:
+        work.run_as_planned(proven_stack)
     models = {model.ident: model for model in spec.models}
     sizes = tuple(_size(item, models[item.model], target, emulated, endings) for item in found)
     return MeasuredSizes(board, emulated, target, sizes, stack)

@@ -12,12 +12,16 @@ import pytest
 from tests.fakes.scripted_link import ScriptedLink
 from tests.helpers.app_specs import app as app_spec
 from tests.helpers.app_specs import model as model_spec
-from tests.helpers.sizing_device import Device
+from tests.helpers.sizing_device import Device, StackDevice
+from tests.helpers.small_models import dense
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
+from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
+from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import BoardError, DeviceError
+from tflm_zephyr.tflm import tflm_of
 from tflm_zephyr.validation.arena_sizing import MeasuredSizes, emulator_for, measure_app, measuring_app, room_for
 
 M3, M33, NRF = (load_board(name) for name in ("mps2/an385", "mps2/an521/cpu0", "nrf9160dk/nrf9160/ns"))
@@ -125,3 +129,29 @@ def test_other_apps_have_nothing_of_it() -> None:
     assert not any("measure" in path for path in files)
     assert not any(b"UseArena" in data or b"measure.hpp" in data for data in files.values())
     assert b"INIT_STACKS" not in files["Kconfig"]
+
+
+def compiled_app(folder: Path) -> AppSpec:
+    model = folder / "dense.tflite"
+    model.write_bytes(dense())
+    config = AppConfig((ModelConfig(model),), "app", (M3.name,), kernels="reference", backend="compiled")
+    return generate(config, folder / "app", tflm_of(None), golden=False).spec
+
+
+def test_where_arenas_are_planned_the_stack_alone_is_measured(tmp_path: Path) -> None:
+    """Compiled code needs no search: one build with a roomy stack, one with the stack found."""
+    compiled = compiled_app(tmp_path)
+    device = StackDevice(used=600)
+    found = measure_app(compiled, M3, M3, tmp_path / "app", build=device.build, link=device.link, timeout_s=0.5)
+    assert found.models == ()
+    assert found.stack.used_bytes == 600
+    assert device.stacks == [8192, found.stack.stack_bytes]
+    assert "planned to the byte" in "\n".join(report.table([found]))
+    assert report.sizes_json([found], compiled)["arenas"]["dense"]["source"] == "planned"
+
+
+def test_a_stack_that_does_not_hold_is_no_proof(tmp_path: Path) -> None:
+    compiled = compiled_app(tmp_path)
+    device = StackDevice(used=600, fails_below=8192)
+    with pytest.raises(DeviceError, match="dense failed with a main stack of"):
+        measure_app(compiled, M3, M3, tmp_path / "app", build=device.build, link=device.link, timeout_s=0.5)
