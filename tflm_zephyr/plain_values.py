@@ -95,6 +95,14 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class Spelled:
+    """A text is read by `read`, which raises ValueError for one that is not `wants`: "20k" for 20480."""
+
+    read: Callable[[str], object]
+    wants: str
+
+
+@dataclass(frozen=True)
 class Short:
     """A text alone stands for a mapping with that text under the key `key`."""
 
@@ -201,6 +209,8 @@ class _Reader:
                 return mark.value
             if isinstance(mark, Short) and isinstance(raw, str):
                 raw = {mark.key: raw}
+            if isinstance(mark, Spelled) and isinstance(raw, str):
+                raw = self._spelled(mark, raw, at)
             if isinstance(mark, OneAlone) and not isinstance(raw, (list, Mapping)):
                 raw = [raw]
         value = self._typed(hint, raw, at)
@@ -208,6 +218,12 @@ class _Reader:
             if isinstance(mark, (Limits, OneOf, Check)) and value is not None and not mark.accepts(value):
                 raise self._error(at, mark.wants, raw, mark.choices if isinstance(mark, OneOf) else ())
         return value
+
+    def _spelled(self, mark: Spelled, raw: str, at: str) -> object:
+        try:
+            return mark.read(raw)
+        except ValueError:
+            raise self._error(at, mark.wants, raw) from None
 
     def _typed(self, hint: Any, raw: object, at: str) -> Any:
         origin = typing.get_origin(hint)

@@ -7,10 +7,11 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tflm_zephyr.cli.output import write_out
 from tflm_zephyr.plain_values import did_you_mean
+from tflm_zephyr.quantities import MOST_PERCENT, read_percent, read_size
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -22,7 +23,8 @@ _CHOICE = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>
 _MOST = 2**31 - 1
 _DIGITS = 20  # Python refuses to read thousands of them
 MOST_JOBS = 64
-_MOST_PERCENT = 100_000
+
+_N = TypeVar("_N", int, float)
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,16 +81,11 @@ def add_workspace(parser: argparse.ArgumentParser) -> None:
 
 
 def size(text: str) -> int:
-    """Bytes: 4096, 0x1000, 4k, 1M."""
-    units = {"k": 1024, "m": 1024 * 1024}
-    factor = units.get(text[-1:].lower(), 1)
+    """Bytes: 4096, 0x1000, 4k, 4KiB, 1M."""
     try:
-        value = int((text[:-1] if factor > 1 else text)[:_DIGITS], 0) * factor
-    except ValueError:
-        value = 0
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{_short(text)} is not a size in bytes: write it as 4096 or 4k")
-    return _limited(text, value, _MOST)
+        return _limited(text, read_size(text), _MOST)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not {error}") from None
 
 
 def count(text: str) -> int:
@@ -98,9 +95,13 @@ def count(text: str) -> int:
     return _limited(text, int(text[:_DIGITS]), _MOST)
 
 
-def percent(text: str) -> int:
-    """A share in whole percent, with or without the sign."""
-    return _limited(text, natural(text.removesuffix("%")), _MOST_PERCENT)
+def percent(text: str) -> float:
+    """A percentage, with or without the sign: 3, 0.5, 10%."""
+    try:
+        value = read_percent(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{_short(text)} is not {error}") from None
+    return _limited(text, value, MOST_PERCENT)
 
 
 def jobs(text: str) -> int:
@@ -115,7 +116,7 @@ def natural(text: str) -> int:
     return _limited(text, int(text[:_DIGITS]), _MOST)
 
 
-def _limited(text: str, value: int, most: int) -> int:
+def _limited(text: str, value: _N, most: _N) -> _N:
     if value > most:
         raise argparse.ArgumentTypeError(f"{_short(text)} is too large: the largest is {most}")
     return value

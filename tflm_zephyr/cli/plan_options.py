@@ -90,11 +90,18 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--ram",
         type=size,
         metavar="BYTES",
-        help="what each compiled model is to fit in, at the least cost; implies --rows",
+        help="what each compiled model is to fit in, as in 16K, at the least cost; by rows or not",
+    )
+    parser.add_argument(
+        "--flash",
+        type=size,
+        metavar="BYTES",
+        help="what the app is to fit in on each board, as in 200K, by the estimate of `fit`",
     )
     parser.add_argument(
         "--slower",
         type=percent,
         metavar="PERCENT",
-        help="how much more work compiled code may do for less RAM, as an estimate (default: 3%%)",
+        help="how much more work compiled code may do for less RAM, as an estimate: 0.5, 10%% "
+        "(default: 3%%, and with --ram any)",
     )

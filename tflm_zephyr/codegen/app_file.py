@@ -12,8 +12,9 @@ planner: tflm                      # TFLM's planner at start-up; static: a table
 shared_arena: false                # true: one arena for all models, of which one runs at a time
 backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM; auto
 rows: false                        # true: compiled layers run row by row where that takes less RAM
-ram: none                          # bytes that each compiled model is to fit in, at the least cost; by rows or not
-slower: 3                          # percent of its work that compiled code may take more for less RAM
+ram: none                          # or bytes (20480, 20k, 20KiB) for each compiled model, by rows or not
+flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
+slower: none                       # percent of its work that compiled code may take more for less RAM: 3, without ram
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -49,10 +50,12 @@ from tflm_zephyr.plain_values import (
     OneOf,
     Rules,
     Short,
+    Spelled,
     load_yaml,
     plain_values,
     read_values,
 )
+from tflm_zephyr.quantities import A_PERCENTAGE, A_SIZE, MOST_PERCENT, read_percent, read_size
 
 NAME = "app.yaml"
 KERNELS = ("auto", "reference", "cmsis_nn")
@@ -68,6 +71,10 @@ DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 _HINT = "Fix the app file"
 _POSITIVE = Limits(1, 2**31 - 1)
 _AUTO = Alias("auto", None)
+_NONE = Alias("none", None)
+_BUDGET = Spelled(read_size, A_SIZE)
+_PERCENT = Spelled(read_percent, A_PERCENTAGE)
+_SHARE = Check(lambda value: 0 <= value <= MOST_PERCENT, f"a percentage from 0 to {MOST_PERCENT:.0f}")
 _SYMBOL = Check(re.compile(r"(?:[A-Za-z_]\w*)?", re.ASCII).fullmatch, "the name of a C variable")
 _SECTION = Check(re.compile(r"[\w.$-]*", re.ASCII).fullmatch, "a linker section, as in .dma")
 _ALIGNMENT = Check({1 << bits for bits in range(2, 13)}.__contains__, "a power of two from 4 to 4096")
@@ -127,7 +134,8 @@ class ModelConfig:
 class AppConfig:
     """An app: paths are absolute. `main_stack_bytes` None: the stack that its kernels need.
 
-    `shared_arena`: all models in one arena, as large as the largest head and all tails.
+    `shared_arena`: all models in one arena, as large as the largest head and all tails. `ram` and `flash` are bytes,
+    `slower` is a percentage; None: no limit, but 3 % of more work where `ram` gives none.
     """
 
     models: Annotated[tuple[Annotated[ModelConfig, Short("model")], ...], _MODELS]
@@ -143,8 +151,14 @@ class AppConfig:
     host_link: bool = False
     backend: Annotated[str, OneOf(BACKENDS)] = "interpreter"
     rows: bool = False
-    ram: Annotated[int | None, Alias("none", None), _POSITIVE] = None
-    slower: Annotated[int, Limits(0, 100_000)] = 3
+    ram: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
+    flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
+    slower: Annotated[int | float | None, _NONE, _PERCENT, _SHARE] = None
+
+    @property
+    def wants_compiled_code(self) -> bool:
+        """Whether an option is given that only compiled code has."""
+        return self.rows or self.ram is not None or self.slower is not None
 
 
 def load_app_file(path: Path) -> AppConfig:

@@ -30,13 +30,17 @@ from tflm_zephyr.tflm import TflmRevision
 
 @dataclass(frozen=True)
 class Generated:
-    """An app to be rendered, its manifest, remarks for the user, and the files of golden runs by path."""
+    """An app to be rendered, its manifest, remarks for the user, and the files of golden runs by path.
+
+    `config` is what it was made from.
+    """
 
     spec: AppSpec
     manifest: AppManifest
     notes: tuple[str, ...]
     prepared: tuple[PreparedModel, ...]
     golden_files: Mapping[str, bytes]
+    config: AppConfig
 
 
 def generate(
@@ -83,7 +87,7 @@ def generate(
         remarks += more
     files = {path: data for item in built for path, data in item.golden_files.items()}
     prepared = tuple(item.prepared for item in built)
-    return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files)
+    return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files, config)
 
 
 def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:

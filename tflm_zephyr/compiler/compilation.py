@@ -69,7 +69,7 @@ def compile_model(
     libraries: Sequence[KernelLibrary],
     *,
     registrations: Registrations | None = None,
-    slower: float = SLOWER,
+    slower: float | None = None,
     rows: bool = False,
     ram: int | None = None,
 ) -> CompiledModel:
@@ -77,19 +77,19 @@ def compile_model(
 
     The libraries are of one name, one for each kind of core that the code is compiled for; the code is right on all.
     An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
-    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost. `rows`:
-    segments of layers may run row by row, where the model is then smaller. `ram`: bytes that the model is to fit in, by
-    rows or not, at the least cost, whatever that is; PlanError where no plan does.
+    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER,
+    or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
+    that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does.
     """
     parts = _parts(model, libraries, registrations)
     if parts.making.flat is not None:
         memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
         return parts.compiled(memory, steps)
     if ram is not None:
-        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes)
+        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes, slower=slower)
     else:
         plan = plan_rows if rows else plan_memory
-        memory = plan(model, parts.layers, libraries, slower=slower)
+        memory = plan(model, parts.layers, libraries, slower=SLOWER if slower is None else slower)
     return parts.compiled(memory, len(parts.layers))
 
 

@@ -88,18 +88,25 @@ def plan_within(
     libraries: Sequence[KernelLibrary],
     ram: int,
     size: Callable[[MemoryPlan], int],
+    *,
+    slower: float | None = None,
 ) -> MemoryPlan:
-    """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`. PlanError where there is none."""
-    plans = [plan.memory for plan in row_plans(model, layers, libraries)]
-    fitting = [plan for plan in plans if size(plan) <= ram]
-    if not fitting:
-        least = min(map(size, plans))
-        raise PlanError(
-            f"the model takes at least {least:,} bytes of RAM, {least - ram:,} more than there are",
-            where=model.where,
-            hint=f"Allow {least:,} bytes, or take a smaller model",
-        )
-    return fitting[-1]
+    """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
+
+    PlanError where there is none, with the bytes or the work that are short.
+    """
+    plans = row_plans(model, layers, libraries)
+    fitting = [plan for plan in plans if size(plan.memory) <= ram]
+    if fitting and (slower is None or fitting[-1].slower <= slower):
+        return fitting[-1].memory
+    cheap = [size(plan.memory) for plan in plans if slower is None or plan.slower <= slower]
+    least = min(cheap)
+    limit = "" if slower is None else f" with at most {100 * slower:g} % more work"
+    what = f"the model takes at least {least:,} bytes of RAM{limit}, {least - ram:,} more than there are"
+    if fitting:
+        what += f"; {ram:,} bytes are enough for an estimated {100 * fitting[-1].slower:.2f} % more work"
+    hint = f"Allow {least:,} bytes, or {'more work' if fitting else 'take a smaller model'}"
+    raise PlanError(what, where=model.where, hint=hint)
 
 
 def _planned(

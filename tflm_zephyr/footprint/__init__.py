@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.footprint import attribution
+from tflm_zephyr.footprint.budgets import generate_within
 from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstimate, Runs, Verdict, verdict
 from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies, with_compiled_code
 from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
@@ -30,6 +31,7 @@ __all__ = [
     "attribution",
     "changes",
     "find_elf",
+    "generate_within",
     "linked_kernels",
     "load_footprint",
     "own_buffer",

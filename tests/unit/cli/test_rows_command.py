@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`plan --rows`, and `generate` with a budget of RAM."""
+"""`plan --rows`, and `generate` with budgets of RAM and flash."""
 
 from __future__ import annotations
 
@@ -68,15 +68,14 @@ def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys
     assert "backend: compiled" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("flag", [("--rows",), ("--ram", "16K"), ("--slower", "5%")])
+@pytest.mark.parametrize("flag", [("--rows",), ("--ram", "16K"), ("--slower", "0.5%")])
 def test_the_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
 ) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "interpreter", *flag, "-o", str(tmp_path / "app")]
     assert main(given) == 1
-    assert (
-        "are for compiled code, and the backend is the interpreter. Take --backend compiled" in capsys.readouterr().err
-    )
+    what = f"{flag[0]} is for compiled code, and the backend is the interpreter. Take --backend compiled"
+    assert what in capsys.readouterr().err
     assert not (tmp_path / "app").exists()
 
 
@@ -94,10 +93,30 @@ def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.Captu
     assert "100 bytes of RAM are too few: the interpreter takes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["slower: 5", "ram: 16KiB", "rows: true"])
+def test_an_app_files_interpreter_has_no_rows(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    file = tmp_path / "request.yaml"
+    file.write_text(f"models: [{model}]\n{option}\n", encoding="utf-8")
+    assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
+    name = option.partition(" ")[0]
+    assert f"{name} is for compiled code, and the backend is the interpreter" in capsys.readouterr().err
+
+
+def test_a_budget_of_flash_chooses_the_backend(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["generate", str(model), *FLAGS, "-o", str(tmp_path / "app"), "--json"]
+    assert main([*given, "--flash", "1M", "--ram", "16KiB", "--slower", "10%"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] <= 16 * 1024
+    text = (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
+    assert "backend: auto\nram: 16384\nflash: 1048576\nslower: 10\n" in text
+    assert main(["generate", "-o", str(tmp_path / "app"), "--check"]) == 0
+
+
 @pytest.mark.parametrize("flag", [("--plan", "online"), ("--overlap", "off")])
 def test_the_interpreters_placing_is_refused(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
 ) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "compiled", *flag, "-o", str(tmp_path / "app")]
     assert main(given) == 1
-    assert "plan and overlap are the interpreter's" in capsys.readouterr().err
+    assert f"{flag[0][2:]} is the interpreter's. Use" in capsys.readouterr().err

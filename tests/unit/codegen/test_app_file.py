@@ -59,6 +59,19 @@ def read(folder: Path, text: str | bytes) -> AppConfig:
     return load_app_file(path)
 
 
+def test_budgets_are_read_as_they_are_written(folder: Path) -> None:
+    text = "models: [m.tflite]\nbackend: compiled\nram: 20k\nflash: 200KiB\nslower: 0.5%\n"
+    config = read(folder, text)
+    assert (config.ram, config.flash, config.slower) == (20 * 1024, 200 * 1024, 0.5)
+    assert read(folder, dump_app_file(config, folder)) == config
+
+
+@pytest.mark.parametrize("line", ["ram: 20q", "flash: 0", "slower: -1", "slower: 5%%", "slower: 100001", "ram: 4G"])
+def test_a_budget_that_is_none_is_refused(folder: Path, line: str) -> None:
+    with pytest.raises(AppError, match=f"{line.partition(':')[0]} wants "):
+        read(folder, f"models: [m.tflite]\n{line}\n")
+
+
 def test_every_key(folder: Path) -> None:
     custom = CustomOperatorConfig("MyOp", "ns::Register_MY_OP", "my_op.h", (folder / "src/my_op.cc", Path("/abs/x.cc")))
     assert read(folder, WHOLE) == AppConfig(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_APP = (
     *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "ram", "slower"),
+    *("backend", "rows", "ram", "flash", "slower"),
 )
 
 
@@ -49,17 +49,27 @@ def config_of(args: argparse.Namespace) -> AppConfig:
     per_model["plan_file"] = _absolute(own) if own else None
     models = tuple(replace(model, **_set(per_model)) for model in config.models)
     config = replace(config, models=models, **_set(given))
-    if args.app is None and given["backend"] is None and _by_rows(config, args):
-        config = replace(config, backend="compiled")
-    if config.backend == "interpreter" and _by_rows(config, args):
-        what = "--rows, --ram and --slower are for compiled code, and the backend is the interpreter"
-        raise AppError(what, where=str(args.app or args.tflm_command), hint="Take --backend compiled")
+    if args.app is None and given["backend"] is None:
+        config = replace(config, backend=_implied_backend(config))
+    if config.backend == "interpreter" and config.wants_compiled_code:
+        what = f"{_named(config, args.app)} for compiled code, and the backend is the interpreter"
+        hint = "Take --backend compiled" if args.app is None else "Set backend: compiled, or drop the option"
+        raise AppError(what, where=str(args.app or args.tflm_command), hint=hint)
     return config
 
 
-def _by_rows(config: AppConfig, args: argparse.Namespace) -> bool:
-    """Whether something is asked for that only compiled code has."""
-    return config.rows or config.ram is not None or getattr(args, "slower", None) is not None
+def _implied_backend(config: AppConfig) -> str:
+    """The backend of an app whose flags name none: one that can have what they ask for."""
+    if config.flash is not None:
+        return "auto"
+    return "compiled" if config.wants_compiled_code else config.backend
+
+
+def _named(config: AppConfig, file: Path | None) -> str:
+    """The options that only compiled code has and that are given, with their verb."""
+    given = [("rows", config.rows), ("ram", config.ram is not None), ("slower", config.slower is not None)]
+    names = [f"--{name}" if file is None else f"{name}:" for name, is_given in given if is_given]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = None) -> tuple[Board, ...]:

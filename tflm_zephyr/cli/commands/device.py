@@ -62,12 +62,14 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
 def _allocation_recording_app(args: argparse.Namespace, board: Board, workspace: Workspace) -> Path:
     """Written beside the app's builds, from its app file."""
     from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
-    from tflm_zephyr.codegen import generate, load_config, write_recording_app
+    from tflm_zephyr.codegen import load_config, write_recording_app
+    from tflm_zephyr.footprint import generate_within
 
     config = load_config(args.app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    return write_recording_app(generate(config, args.app, tflm, boards=boards, keep_golden=True).spec, board, args.app)
+    made = generate_within(config, args.app, tflm, boards=boards, keep_golden=True)
+    return write_recording_app(made.spec, board, args.app)
 
 
 def do_flash(args: argparse.Namespace, say: Say) -> Done:

@@ -22,6 +22,7 @@ from tflm_zephyr.footprint import (
     BoardFit,
     Runs,
     Verdict,
+    generate_within,
     own_buffer,
     remedies,
     verdict,
@@ -46,8 +47,10 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
         config = config if inside is None else with_held(config, inside)
     config = replace(config, name=config.name or identifier(config.models[0].label))
     workspace = find_workspace_if_any(args.workspace, app=folder)
-    made = _made(config, folder, boards_of(config, workspace, say), workspace)
-    fits = board_fits(config, folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
+    boards = boards_of(config, workspace, say)
+    tflm, compiler = tflm_for(config, boards, workspace), compiler_for(folder)
+    made = generate_within(config, folder, tflm, boards=boards, golden=False, compiler=compiler)
+    fits = board_fits(folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
     plain = {"app": made.spec.name, "boards": report.fits_json(fits), "notes": list(made.notes)}
     return Done(
@@ -58,18 +61,12 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     )
 
 
-def board_fits(
-    config: AppConfig,
-    folder: Path,
-    made: Generated,
-    workspace: Workspace | None,
-    runs: Runs,
-) -> tuple[BoardFit, ...]:
+def board_fits(folder: Path, made: Generated, workspace: Workspace | None, runs: Runs) -> tuple[BoardFit, ...]:
     """The verdict for each board of the app and that of compiled code beside, with remedies unless it fits.
 
     runs: the self-test runs of each model. A remedy may ask for fewer, never for more.
     """
-    given = {board.name: board for board in made.spec.boards}
+    given, config = {board.name: board for board in made.spec.boards}, made.config
 
     @cache
     def app_of(then: AppConfig) -> AppSpec:
@@ -115,7 +112,7 @@ def _compiled(
 
 
 def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:
-    """The app without golden runs, as those need an engine that runs the model."""
+    """The app without golden runs, as those need an engine that runs the model; whatever its budgets."""
     from tflm_zephyr.codegen import generate
 
     tflm = tflm_for(config, boards, workspace)

@@ -35,7 +35,7 @@ from tflm_zephyr.codegen import (
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
-from tflm_zephyr.footprint import NO, BoardFit, Runs
+from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within
 
 
 class NextStep(TypedDict):
@@ -49,7 +49,6 @@ class NextStep(TypedDict):
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
     """`generate`: write an app, or bring one up to date, or with --check compare it."""
     from tflm_zephyr.build import find_workspace_if_any
-    from tflm_zephyr.codegen import generate
 
     if args.check:
         refuse_flags(args, ["force"], "replaces files, and --check writes none", "Give one of them")
@@ -58,7 +57,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     boards = boards_of(config, workspace, say)
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
     with reference_runs("references", quiet=args.quiet) as on_run:
-        made = generate(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
+        made = generate_within(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
     workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
     if args.check:
@@ -69,7 +68,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         return Done(text.check(app, change), text.change_json(app, change), 1 if change.stale else 0, "check")
     if workflow is not None:
         check_new(workflow, steps, force=args.force)
-    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    fits = board_fits(app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     before = previous_app(app)
     change = write_app(app, made, config, fits, force=args.force)
     if workflow is not None:

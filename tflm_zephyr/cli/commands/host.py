@@ -24,12 +24,12 @@ _FLOAT_TOLERANCE = 1e-5  # kFloatTolerance in the app's self_test.cpp
 
 def run_host(args: argparse.Namespace, say: Say) -> Done:
     """The self-test of each model, or with --data a whole data set through the one model."""
-    from tflm_zephyr.codegen import generate
+    from tflm_zephyr.footprint import generate_within
     from tflm_zephyr.tflm import tflm_of
 
     manifest = load_manifest(args.app)
     config = load_config(args.app)
-    made = generate(config, args.app, tflm_of(None), keep_golden=True)
+    made = generate_within(config, args.app, tflm_of(None), keep_golden=True)
     for model in made.spec.models:
         if manifest.sha256.get(model.ident) != model.sha256:
             raise AppError(

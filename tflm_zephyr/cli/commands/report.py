@@ -113,14 +113,14 @@ def _made(*words: object) -> Document:
 def _of_app(app: Path, say: Say) -> Iterable[Document]:
     """An app's facts, its models' inspections and plans, the boards that it fits, and the builds in its folder."""
     from tflm_zephyr.build import find_workspace_if_any
-    from tflm_zephyr.codegen import generate
+    from tflm_zephyr.footprint import generate_within
 
     manifest = load_manifest(app)
     config = load_config(app)
     workspace = find_workspace_if_any(None, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    made = generate(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler_for(app))
+    made = generate_within(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler_for(app))
     for model in made.spec.models:
         if manifest.sha256.get(model.ident) != model.sha256:
             what = f"model {model.ident} has changed since the app was generated"

@@ -27,14 +27,12 @@ from tflm_zephyr.codegen import (
 from tflm_zephyr.device.transport import DeviceTarget, Link, route
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically
-from tflm_zephyr.footprint import Runs
+from tflm_zephyr.footprint import Runs, generate_within
 from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
 
 
 def do_size(args: argparse.Namespace, say: Say) -> Done:
     """`size`: every board of the app, or those named; boards that would be measured alike only once."""
-    from tflm_zephyr.codegen import generate
-
     app: Path = args.app
     load_manifest(app)
     config, file = load_config(app), str(own_path(app, app_file.NAME))
@@ -44,7 +42,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     workspace = find_workspace(args.workspace, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    spec = generate(config, app, tflm, boards=boards, keep_golden=True, measured=False).spec
+    spec = generate_within(config, app, tflm, boards=boards, keep_golden=True, measured=False).spec
     asked = tuple(load_board(name) for name in dict.fromkeys(args.board)) if args.board else boards
     for board in asked:
         if board.name not in config.boards:
@@ -78,8 +76,8 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     )
     path = measurements_path(app)
     write_atomically(path, dump_measurements(measured))
-    made = generate(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
-    fits = board_fits(config, app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    made = generate_within(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
+    fits = board_fits(app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     try:
         write_app(app, made, config, fits)
         note = f"Written to {path}, and to the app."

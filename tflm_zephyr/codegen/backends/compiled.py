@@ -150,11 +150,11 @@ class Compiled(Backend):
         """Constants and arenas, and the bytes that layers take less than TFLM's interpreter and kernels."""
         runtimes = [runtime_of(model) for model in app.models]
         distinct = tuple(sorted({name for runtime in runtimes for name in runtime.registrations}))
-        less = savings([runtime.program for runtime in runtimes])
+        cores = {core for runtime in runtimes for core in runtime.cores}
+        less = savings([runtime.program for runtime in runtimes], plain=cores == {"plain"})
         whys = (
             (len(runtimes) > 1, "several compiled models in one app were not measured"),
             (app.kernels != (CMSIS_NN,), "compiled code with reference kernels was not measured"),
-            (any(runtime.program.segments for runtime in runtimes), "layers that run row by row were not measured"),
         )
         return BackendSizes(
             models=tuple(
@@ -244,7 +244,7 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         item.running,
         libraries,
         registrations=registrations(item, setup),
-        slower=setup.app.slower / 100,
+        slower=None if setup.app.slower is None else setup.app.slower / 100,
         rows=setup.app.rows,
         ram=setup.app.ram,
     )
@@ -296,15 +296,21 @@ def _check(config: ModelConfig, setup: BuildSetup) -> None:
     """AppError for options that are the interpreter's alone."""
     app = setup.app
     _check_library(config, setup)
-    what = ""
-    if app.planner != "tflm" or app.tflm != "selected" or app.shared_arena:
-        what = "planner: static, tflm: module and shared_arena are the interpreter's"
-    elif config.plan_file is not None or config.preallocated or config.arena is not None:
-        what = "plan_file, preallocated and arena are the interpreter's"
-    elif config.plan != "packed" or config.overlap != "auto":
-        what = "plan and overlap are the interpreter's"
-    if what:
-        raise AppError(what, where=config.label, hint="Use the backend interpreter, or drop the option")
+    own = {
+        "planner: static": app.planner != "tflm",
+        "tflm: module": app.tflm != "selected",
+        "shared_arena": app.shared_arena,
+        "plan_file": config.plan_file is not None,
+        "preallocated": bool(config.preallocated),
+        "arena": config.arena is not None,
+        "plan": config.plan != "packed",
+        "overlap": config.overlap != "auto",
+    }
+    names = [name for name, given in own.items() if given]
+    if names:
+        what = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} the interpreter's"
+        hint = f"Use the backend interpreter, or drop the option{'s' * (len(names) > 1)}"
+        raise AppError(what, where=config.label, hint=hint)
 
 
 def _check_library(config: ModelConfig, setup: BuildSetup) -> None:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An app within its budgets of flash, RAM and work: the backend and the kernels that satisfy all of them together.
+
+RAM is each model's, known to the byte. Flash is the whole app's on each of its boards, an estimate with an error bound
+(see estimate): the estimate itself has to be within the budget. Ways to run the app are tried in this order: what
+`generate` would choose without a budget of flash, the other backend, and both with the reference kernels, where backend
+and kernels are "auto". Within a backend the compiler finds the layers that run row by row, for RAM and work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tflm_zephyr.boards import AUTO, REFERENCE, Board
+from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig, AppSpec, Generated, generate
+from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
+from tflm_zephyr.footprint.estimate import RegionEstimate, Runs, verdict
+from tflm_zephyr.host import OnRun
+from tflm_zephyr.tflm import TflmRevision
+
+
+@dataclass(frozen=True)
+class _Flash:
+    """The estimate of the board that takes the most flash; None, with the reason, where there is none."""
+
+    board: str
+    estimate: RegionEstimate | None
+    reason: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """The estimate."""
+        assert self.estimate is not None
+        return self.estimate.used_bytes
+
+    def text(self) -> str:
+        """The estimate with its error: "201,004 bytes of flash on mps2/an385 (estimated; 196,908 to 205,100)"."""
+        assert self.estimate is not None
+        low, above = self.bytes - self.estimate.below_bytes, self.estimate.above_bytes
+        span = f"at least {low:,}" if above is None else f"{low:,} to {self.bytes + above:,}"
+        return f"{self.bytes:,} bytes of flash on {self.board} (estimated; {span})"
+
+
+def generate_within(
+    config: AppConfig,
+    app: Path,
+    tflm: TflmRevision,
+    *,
+    boards: Sequence[Board] = (),
+    keep_golden: bool = False,
+    golden: bool = True,
+    measured: bool = True,
+    compiler: str = "",
+    on_run: OnRun | None = None,
+) -> Generated:
+    """The app that codegen.generate makes, which has the other arguments, by a way within all budgets of `config`.
+
+    Raises AppError where there is none, which says for each way what is short by how much.
+    """
+
+    def made(chosen: AppConfig, *, golden: bool) -> Generated:
+        return generate(
+            chosen, app, tflm, boards=boards, keep_golden=keep_golden, golden=golden, measured=measured,
+            compiler=compiler, on_run=on_run,
+        )  # fmt: skip
+
+    if config.flash is None:
+        return made(config, golden=golden)
+    faults: dict[str, str] = {}
+    for chosen in _ways(config):
+        try:
+            found = made(chosen, golden=False)
+        except (AppError, BuildError, ModelError, PlanError) as error:
+            if chosen.backend != AUTO:  # the other two say why neither is possible
+                faults.setdefault(_way(chosen.backend, [chosen.kernels]), error.what)
+            continue
+        flash = _flash(found.spec, Runs(tuple(model.runs for model in config.models)))
+        fault = _fault(config, found.spec, flash)
+        if not fault:
+            found = made(chosen, golden=True) if golden else found
+            return replace(found, notes=(*found.notes, f"within the budget of flash: {flash.text()}"))
+        faults.setdefault(_way(found.spec.backend, found.spec.kernels), fault)
+    hint = "Allow more, or take a smaller model"
+    raise AppError("; ".join(f"{way}: {fault}" for way, fault in faults.items()), where=_label(config), hint=hint)
+
+
+def _ways(config: AppConfig) -> Iterator[AppConfig]:
+    """The config with each choice of kernels and backend that it leaves open, the preferred ones first."""
+    backends = (AUTO, COMPILED, INTERPRETER) if config.backend == AUTO else (config.backend,)
+    for kernels in (AUTO, REFERENCE) if config.kernels == AUTO else (config.kernels,):
+        for backend in backends:
+            yield replace(config, backend=backend, kernels=kernels)
+
+
+def _way(backend: str, kernels: Sequence[str]) -> str:
+    return f"{backend} with kernels {' and '.join(kernels)}"
+
+
+def _flash(spec: AppSpec, runs: Runs) -> _Flash:
+    found = []
+    for board in spec.boards:
+        one = verdict(spec, board, runs)
+        if one.flash is None:
+            return _Flash(board.name, None, one.reason)
+        found.append(_Flash(board.name, one.flash))
+    return max(found, key=lambda flash: flash.bytes)
+
+
+def _fault(config: AppConfig, spec: AppSpec, flash: _Flash) -> str:
+    """The budgets that the app exceeds, by how much; "" for none."""
+    if flash.estimate is None:
+        return f"its flash on {flash.board} cannot be estimated, as {flash.reason}"
+    found = []
+    for model in spec.models:
+        if config.ram is not None and model.arena.bytes > config.ram:
+            more = model.arena.bytes - config.ram
+            found.append(f"{model.ident} takes {model.arena.bytes:,} bytes of RAM, {more:,} more than the budget")
+    assert config.flash is not None
+    if flash.bytes > config.flash:
+        found.append(f"{flash.text()}, {flash.bytes - config.flash:,} more than the budget")
+    return " and ".join(found)
+
+
+def _label(config: AppConfig) -> str:
+    return ", ".join(model.label for model in config.models)
