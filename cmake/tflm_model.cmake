@@ -3,6 +3,7 @@
 #   tflm_model(<target> NAME <name> MODEL <file>
 #              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
 #              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
+#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [RAM <bytes>] [SLOWER <percent>]
 #              [LABELS <file>])
 #
 # Builds the .tflite model <file> as a static library, and links it to <target> with the headers <name>.h for C and
@@ -14,7 +15,7 @@ include_guard(GLOBAL)
 
 function(tflm_model target)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;LABELS" "")
+    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;RAM;SLOWER;LABELS" "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
       "not an argument, or one without its value")
@@ -106,16 +107,28 @@ function(tflm_zephyr_arguments arguments inputs)
   if(ZEPHYR_CMSIS_NN_MODULE_DIR AND EXISTS "${ZEPHYR_CMSIS_NN_MODULE_DIR}")
     list(APPEND list --cmsis-nn-dir ${ZEPHYR_CMSIS_NN_MODULE_DIR})
   endif()
-  foreach(choice KERNELS PLAN)
+  # Unless Kconfig says otherwise, the backend is the one that ROWS, RAM and SLOWER imply.
+  foreach(choice KERNELS PLAN BACKEND)
     string(TOLOWER ${choice} option)
     if(NOT arg_${choice})
-      foreach(value AUTO REFERENCE CMSIS_NN PACKED ONLINE STATIC)
+      foreach(value AUTO REFERENCE CMSIS_NN PACKED ONLINE STATIC INTERPRETER COMPILED)
         if(CONFIG_TFLM_ZEPHYR_${choice}_${value})
           string(TOLOWER ${value} arg_${choice})
         endif()
       endforeach()
     endif()
-    list(APPEND list --${option} ${arg_${choice}})
+    if(arg_${choice})
+      list(APPEND list --${option} ${arg_${choice}})
+    endif()
+  endforeach()
+  if(arg_ROWS)
+    list(APPEND list --rows)
+  endif()
+  foreach(budget RAM SLOWER)
+    string(TOLOWER ${budget} option)
+    if(DEFINED arg_${budget})
+      list(APPEND list --${option} ${arg_${budget}})
+    endif()
   endforeach()
   if(NOT DEFINED arg_IN_PLACE)
     set(arg_IN_PLACE ${CONFIG_TFLM_ZEPHYR_IN_PLACE})
@@ -131,7 +144,7 @@ function(tflm_zephyr_arguments arguments inputs)
   endif()
   if(arg_ARENA)
     list(APPEND list --arena ${arg_ARENA})
-  elseif(CONFIG_64BIT)
+  elseif(CONFIG_64BIT AND NOT arg_BACKEND STREQUAL "compiled")
     message(FATAL_ERROR "${call}: the sizes of TFLM's records are not known for 64 bits. Give ARENA; "
       "${arg_NAME}_arena() says what is used of it")
   endif()
@@ -262,5 +275,8 @@ function(tflm_zephyr_library target)
   set(data ${out}/src/models/${arg_NAME}.tflite)
   set_source_files_properties(${out}/src/models/${arg_NAME}_data.S TARGET_DIRECTORY ${library} PROPERTIES
     COMPILE_DEFINITIONS "TFLM_MODEL_FILE=\"${data}\"" OBJECT_DEPENDS "${data}")
+  set(weights ${out}/src/models/${arg_NAME}_weights.bin)
+  set_source_files_properties(${out}/src/models/${arg_NAME}_weights.S TARGET_DIRECTORY ${library} PROPERTIES
+    COMPILE_DEFINITIONS "TFLM_WEIGHTS_FILE=\"${weights}\"" OBJECT_DEPENDS "${weights}")
   target_link_libraries(${target} PRIVATE ${library})
 endfunction()

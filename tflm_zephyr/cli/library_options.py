@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from tflm_zephyr.cli.options import Commands, add_command, size
-from tflm_zephyr.cli.plan_options import add_planning
+from tflm_zephyr.cli.plan_options import add_compiling, add_planning
 
 
 def add_library(commands: Commands) -> None:
@@ -28,6 +28,10 @@ def add_library(commands: Commands) -> None:
     )
     parser.add_argument("--plan-file", type=Path, metavar="PLAN", help="your own plan, as `plan --json` prints one")
     add_planning(parser)
+    parser.add_argument(
+        "--backend", choices=("interpreter", "compiled", "auto"), help="what runs the model (default: interpreter)"
+    )
+    add_compiling(parser, board=False)
     parser.add_argument("--arena", type=size, metavar="BYTES", help="tensor arena size (default: an estimate)")
     parser.add_argument("--arena-section", default="", metavar="NAME", help="the arena's linker section")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the elements of output 0, one a line")

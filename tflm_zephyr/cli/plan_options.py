@@ -81,8 +81,8 @@ def add_planning(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_compiling(parser: argparse.ArgumentParser) -> None:
-    """Options for compiled code."""
+def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> None:
+    """Options for compiled code, and --flash for an app of a known board."""
     parser.add_argument(
         "--rows", action="store_true", default=None, help="compiled layers run row by row where that takes less RAM"
     )
@@ -92,12 +92,13 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="what each compiled model is to fit in, as in 16K, at the least cost; by rows or not",
     )
-    parser.add_argument(
-        "--flash",
-        type=size,
-        metavar="BYTES",
-        help="what the app is to fit in on each board, as in 200K, by the estimate of `fit`",
-    )
+    if board:
+        parser.add_argument(
+            "--flash",
+            type=size,
+            metavar="BYTES",
+            help="what the app is to fit in on each board, as in 200K, by the estimate of `fit`",
+        )
     parser.add_argument(
         "--slower",
         type=percent,

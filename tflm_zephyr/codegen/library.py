@@ -30,12 +30,20 @@ _FILES: Mapping[str, str] = {
     "src/models/{}_c.cpp": "model_c.cpp.j2",
     "src/models/{}_data.S": "src/models/model_data.S.j2",
     "src/models/{}_data.hpp": "src/models/model_data.hpp.j2",
+    "src/models/{}_layers.cpp": "src/models/model_layers.cpp.j2",
+    "src/models/{}_layers.hpp": "src/models/model_layers.hpp.j2",
+    "src/models/{}_weights.S": "src/models/model_weights.S.j2",
     "src/models/{}_id.cpp": "src/models/model_golden.cpp.j2",
     "src/port.cpp": "port.cpp.j2",
     "src/static_planner.hpp": "src/static_planner.hpp.j2",
+    "src/tflm_kernel.cpp": "src/tflm_kernel.cpp.j2",
+    "src/tflm_kernel.hpp": "src/tflm_kernel.hpp.j2",
     "src/trace.hpp": "src/trace.hpp.j2",
 }
-"""Files by their templates, both as in a generated app where they are of one; {} is the model's identifier."""
+"""Files by their templates, both as in a generated app where they are of one; {} is the model's identifier.
+
+A library has those of its backend and those that all backends have.
+"""
 _COMPILED = (".S", ".cpp")
 _PORT = "src/port.cpp"  # of the library that all models share
 _SECTION = re.compile(r"[\w.$-]+", re.ASCII)
@@ -67,11 +75,11 @@ def render_library(spec: AppSpec) -> dict[str, bytes]:
     _check(spec, model)
     backend = backend_of(spec.backend)
     env = environment("library", "app/common", (PurePosixPath("app") / backend.templates).as_posix())
-    applies = backend.conditions()
+    applies, there = backend.conditions(), set(env.list_templates(extensions=["j2"]))
     found = {
         path.format(model.ident): template
         for path, template in _FILES.items()
-        if template not in applies or applies[template](spec)
+        if template in there and (template not in applies or applies[template](spec))
     }
     values = {
         **backend.template_values(spec, model),

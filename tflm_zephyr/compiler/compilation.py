@@ -244,9 +244,10 @@ def _expressions(layers: Sequence[Layer]) -> set[str]:
 
 
 def _state_bytes(layers: Sequence[Layer]) -> int:
-    """A pointer for each of TFLM's own kernels, and all that they allocate."""
+    """A pointer for each of TFLM's own kernels, copies of options, and all that they allocate."""
     framed = [layer.framed for layer in layers if layer.framed is not None]
-    return align_up(_POINTER_BYTES * len(framed), ALIGNMENT) + sum(one.persistent_bytes for one in framed)
+    own = sum(one.options_copy_bytes + one.persistent_bytes for one in framed)
+    return align_up(_POINTER_BYTES * len(framed), ALIGNMENT) + own
 
 
 def _prepare_bytes(layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> int:

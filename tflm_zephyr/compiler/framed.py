@@ -22,6 +22,10 @@ from tflm_zephyr.model import Operator, Tensor
 ALIGNMENT = 16
 """Alignment of scratch buffers and of each allocation of a kernel, as TFLM has it."""
 
+_CHANGED_OPTIONS = {"L2_POOL_2D": 40}
+"""sizeof of the options that a kernel's Prepare writes to, by operator: TfLitePoolParams has the computed padding
+(tensorflow/lite/micro/kernels/l2_pool_2d.cc at 8d404de7 and fcc760af; the only one that does)."""
+
 Registrations = Mapping[tuple[bool, str], str]
 """The C++ expression of each operator's registration; the key is whether it is a custom operator, and its key."""
 
@@ -81,6 +85,7 @@ def _framed(node: Node, libraries: Sequence[KernelLibrary], constants: Constants
         scratch_bytes=tuple(max(sizes) for sizes in zip_longest(*asked, fillvalue=0)),
         persistent_bytes=max(sum(align_up(size, ALIGNMENT) for size in sizes) for sizes in kept),
         known=all(library.knows(operator.key) for library in libraries),
+        options_copy_bytes=align_up(0 if operator.custom_code else _CHANGED_OPTIONS.get(operator.key, 0), ALIGNMENT),
     )
 
 

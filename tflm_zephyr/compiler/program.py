@@ -166,7 +166,8 @@ class Framed:
     `inputs`, `outputs` and `intermediates` are places in `tensors`, -1 for an absent one. `options`: the C struct of a
     builtin operator's options with its fields; `custom_options` names the array of a custom operator's.
     `scratch_bytes` are the buffers that it requests, in its order, `persistent_bytes` all that it allocates, each
-    rounded up to 16; where its kernel is not `known`, the latter is an allowance for both.
+    rounded up to 16; where its kernel is not `known`, the latter is an allowance for both. `options_copy_bytes` is the
+    size of the copy of the options in the arena, rounded up to 16, for a kernel whose Prepare changes them; else 0.
     """
 
     register: str
@@ -181,6 +182,7 @@ class Framed:
     scratch_bytes: tuple[int, ...]
     persistent_bytes: int
     known: bool
+    options_copy_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -349,6 +351,22 @@ class CompiledModel:
     def planned_bytes(self) -> int:
         """The arena without the state of TFLM's own kernels."""
         return self.arena_bytes - self.state_bytes
+
+    @property
+    def option_copies(self) -> dict[int, int]:
+        """Where a layer's copy of its kernel's options lies behind the pointers to the kernels' data, by operator."""
+        found, end = {}, 0
+        for layer in self.framed:
+            assert layer.framed is not None
+            if layer.framed.options_copy_bytes:
+                found[layer.operator] = end
+                end += layer.framed.options_copy_bytes
+        return found
+
+    @property
+    def option_copies_bytes(self) -> int:
+        """The size of all these copies."""
+        return sum(layer.framed.options_copy_bytes for layer in self.framed if layer.framed is not None)
 
     @property
     def framed(self) -> tuple[Layer, ...]:

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.compiled_models import REFERENCE, compiled_model
 from tests.helpers.small_models import unary
 from tests.host.networks import mixed_network
-from tests.host.operator_models import Case, Spec
+from tests.host.operator_models import CASES, Case, Spec, together
 from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import parse_model
@@ -45,6 +45,16 @@ def test_memory_of_kernels_is_just_what_they_allocate() -> None:
     assert program.state_bytes == 16 + sum(-(-size // 16) * 16 for size in library_says)
     assert program.prepare_bytes == 3 * 32  # TfLiteTensor with TF_LITE_STATIC_MEMORY
     assert program.arena_bytes == max(program.planned_bytes, program.prepare_bytes) + program.state_bytes
+
+
+def test_options_that_prepare_changes_are_copied_into_the_arena() -> None:
+    """L2_POOL_2D keeps its computed padding in TfLitePoolParams, which a constant in flash could not hold."""
+    pool, other = (next(case for case in CASES if case.key == key) for key in ("L2_POOL_2D", "ADD_N"))
+    program = compiled_model(together([case.typed("float32") for case in (pool, pool, other)]))
+    assert program.option_copies == {0: 0, 1: 48}
+    assert program.option_copies_bytes == 96
+    allocated = sum(layer.framed.persistent_bytes for layer in program.framed if layer.framed)
+    assert program.state_bytes == 16 + 96 + allocated
 
 
 def test_an_attempt_at_direct_code_leaves_no_constants() -> None:

@@ -49,12 +49,20 @@ def config_of(args: argparse.Namespace) -> AppConfig:
     per_model["plan_file"] = _absolute(own) if own else None
     models = tuple(replace(model, **_set(per_model)) for model in config.models)
     config = replace(config, models=models, **_set(given))
-    if args.app is None and given["backend"] is None:
+    return with_backend(config, args, args.app)
+
+
+def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None = None) -> AppConfig:
+    """`config` with the backend that its options imply where neither --backend nor the app file `file` names one.
+
+    Raises AppError for options that the backend does not have.
+    """
+    if file is None and args.backend is None:
         config = replace(config, backend=_implied_backend(config))
     if config.backend == "interpreter" and config.wants_compiled_code:
-        what = f"{_named(config, args.app)} for compiled code, and the backend is the interpreter"
-        hint = "Take --backend compiled" if args.app is None else "Set backend: compiled, or drop the option"
-        raise AppError(what, where=str(args.app or args.tflm_command), hint=hint)
+        what = f"{_named(config, file)} for compiled code, and the backend is the interpreter"
+        hint = "Take --backend compiled" if file is None else "Set backend: compiled, or drop the option"
+        raise AppError(what, where=str(file or args.tflm_command), hint=hint)
     return config
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.boards import Board
-from tflm_zephyr.cli.commands.configuration import tflm_for
+from tflm_zephyr.cli.commands.configuration import tflm_for, with_backend
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.codegen import (
     AppConfig,
@@ -65,7 +65,9 @@ def _config(args: argparse.Namespace) -> AppConfig:
         order=args.order or "auto",
     )
     planner = _STATIC if args.plan == _STATIC else "tflm"
-    return AppConfig((model,), name=name, kernels=args.kernels, debug=args.debug, planner=planner)
+    config = AppConfig((model,), name=name, kernels=args.kernels, debug=args.debug, planner=planner)
+    given = {name: getattr(args, name) for name in ("backend", "rows", "ram", "slower")}
+    return with_backend(replace(config, **{name: value for name, value in given.items() if value is not None}), args)
 
 
 def _workspace(args: argparse.Namespace) -> Workspace | None:

@@ -19,7 +19,7 @@ extern "C" {
 #define SCORES_STACK_BYTES 1088
 
 // Each returns TFLM_OK, or what is wrong: see enum tflm_result, and tflm_result_text() for words.
-// Builds the interpreter in the arena. Calling it again starts afresh.
+// Makes the model ready. Calling it again starts afresh.
 int scores_init(void);
 // Runs the model once.
 int scores_invoke(void);
