@@ -14,7 +14,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tests.conftest import ROOT
-from tests.zephyr.models import dense_chain
+from tests.host.operator_models import CASES
+from tests.zephyr.models import dense_chain, mobilenet
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.host.golden_outputs import seeded_inputs
@@ -180,6 +181,16 @@ TWO_OVERLAY = """
 	};
 };
 """
+COMPILED_CMAKE = """
+cmake_minimum_required(VERSION 3.20.5)
+find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})
+project(compiled)
+target_sources(app PRIVATE src/main.c)
+tflm_model(app NAME whole MODEL whole.tflite BACKEND compiled ARENA_SECTION .noinit.whole)
+tflm_model(app NAME rows MODEL rows.tflite RAM 4K SLOWER 20%)
+tflm_model(app NAME framed MODEL framed.tflite BACKEND compiled)
+tflm_model(app NAME other MODEL other.tflite)
+"""
 RUN = r"""
 #include <string.h>
 #include <zephyr/kernel.h>
@@ -272,3 +283,31 @@ def test_two_models_in_two_regions(tmp_path: Path) -> None:
     assert 0x20300000 <= arena(found, "one") < 0x20308000
     assert found["_image_ram_start"] <= arena(found, "two") < found["_image_ram_end"]
     assert not found["__bss_start"] <= arena(found, "two") < found["__bss_end"]
+
+
+def test_compiled_models_beside_an_interpreted_one(tmp_path: Path) -> None:
+    """Whole layers, layers by rows, and operators that keep TFLM's own kernels; new weights compile the constants."""
+    app = tmp_path / "compiled"
+    names = ("whole", "rows", "framed", "other")
+    calls = " ".join(f"run_{name}();" for name in names)
+    (app / "src").mkdir(parents=True)
+    (app / "CMakeLists.txt").write_text(COMPILED_CMAKE)
+    (app / "prj.conf").write_text(TWO_CONFIG + "CONFIG_TFLM_ZEPHYR_KERNELS_CMSIS_NN=y\n")
+    (app / "src" / "main.c").write_text("".join(map(runner, names)) + f"\nint main(void) {{ {calls} return 0; }}\n")
+    wanted = [
+        put(app, dense_chain([16, 32, 8]), "whole"),
+        put(app, mobilenet(24), "rows"),
+        put(app, next(case for case in CASES if case.key == "LOG_SOFTMAX").typed("int8").build(), "framed"),
+        put(app, dense_chain([20, 12], seed=3), "other"),
+    ]
+    said = west(app, "-b", BOARD, ".", "--", *given())
+    assert set(re.findall(r"(\w+): arena [\d,]+ bytes \(planned", said)) == {"whole", "rows", "framed"}
+    assert printed(app, 4) == wanted
+    found = symbols(app / "build" / "zephyr" / "zephyr.elf")
+    assert not found["__bss_start"] <= arena(found, "whole") < found["__bss_end"]
+    assert "no work to do" in west(app)
+
+    wanted[0] = put(app, dense_chain([16, 32, 8], seed=7), "whole")
+    said = west(app)
+    assert printed(app, 4) == wanted
+    assert "whole_weights.S" in said and "whole.cpp" not in said and "Re-running CMake" not in said

@@ -144,12 +144,14 @@ def test_an_application_sees_nothing_of_tflm(project: Project) -> None:
 def test_the_calls_arguments_come_before_kconfigs(project: Project) -> None:
     (project.folder / "labels.txt").write_text("a\n")
     given = "KERNELS cmsis_nn ARENA 4096 ARENA_SECTION .x PLAN static IN_PLACE off ORDER model LABELS labels.txt"
+    given += " BACKEND compiled ROWS on RAM 16K SLOWER 2.5%"
     project.configure(CALL.replace(")", f" {given})"))
     line = project.generated[-1]
     for wanted in (
         "--kernels cmsis_nn", "--arena 4096", "--arena-section .x", "--plan static", "--overlap off", "--order model",
         f"--labels {project.folder}/labels.txt", "--core cortex-m4", f"--tflm-dir {project.folder}/tflm",
         f"--cmsis-nn-dir {project.folder}/nn", f"--zephyr-base {project.folder}/zephyr",
+        "--backend compiled --rows --ram 16K --slower 2.5%",
     ):  # fmt: skip
         assert wanted in line, wanted
     assert "arm.c.o" in project.build()
@@ -164,10 +166,11 @@ set(CONFIG_TFLM_ZEPHYR_PLAN_ONLINE y)
 unset(CONFIG_TFLM_ZEPHYR_IN_PLACE)
 set(CONFIG_TFLM_ZEPHYR_ARENA_SECTION DTCM)
 set(CONFIG_TFLM_ZEPHYR_DEBUG y)
+set(CONFIG_TFLM_ZEPHYR_BACKEND_COMPILED y)
 """
     project.configure(CALL, settings=settings)
     line = project.generated[-1]
-    assert "--kernels reference --plan online --overlap off --arena-section DTCM --debug" in line
+    assert "--kernels reference --plan online --backend compiled --overlap off --arena-section DTCM --debug" in line
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_memory_of_kernels_is_just_what_they_allocate() -> None:
     assert program.arena_bytes == max(program.planned_bytes, program.prepare_bytes) + program.state_bytes
 
 
-def test_options_that_prepare_changes_are_copied_into_the_arena() -> None:
+def test_options_that_prepare_changes_are_copied() -> None:
     """L2_POOL_2D keeps its computed padding in TfLitePoolParams, which a constant in flash could not hold."""
     pool, other = (next(case for case in CASES if case.key == key) for key in ("L2_POOL_2D", "ADD_N"))
     program = compiled_model(together([case.typed("float32") for case in (pool, pool, other)]))

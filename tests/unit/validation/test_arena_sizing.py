@@ -138,7 +138,7 @@ def compiled_app(folder: Path) -> AppSpec:
     return generate(config, folder / "app", tflm_of(None), golden=False).spec
 
 
-def test_where_arenas_are_planned_the_stack_alone_is_measured(tmp_path: Path) -> None:
+def test_a_planned_arena_leaves_the_stack_to_measure(tmp_path: Path) -> None:
     """Compiled code needs no search: one build with a roomy stack, one with the stack found."""
     compiled = compiled_app(tmp_path)
     device = StackDevice(used=600)
