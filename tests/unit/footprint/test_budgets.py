@@ -42,7 +42,7 @@ def test_a_budget_that_all_ways_keep_changes_nothing(tmp_path: Path) -> None:
     assert any(note.startswith("within the budget of flash: ") and "estimated" in note for note in app.notes)
 
 
-def test_reference_kernels_where_those_of_cmsis_nn_are_too_large(tmp_path: Path) -> None:
+def test_reference_kernels_where_cmsis_nn_is_too_large(tmp_path: Path) -> None:
     fast = made(tmp_path, backend="compiled", flash=PLENTY)
     small = made(tmp_path, backend="compiled", kernels="reference")
     assert fast.spec.kernels == ("cmsis_nn",) and flash(small) < flash(fast)
