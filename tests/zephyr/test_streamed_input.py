@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps whose input comes row by row, on real Zephyr in QEMU: self-test, session, verification; the RAM is as planned."""
+"""Apps whose input comes row by row, on Zephyr in QEMU: self-test, session, verification; the RAM is as planned."""
 
 from __future__ import annotations
 
