@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
 import numpy
 import pytest
 
+from tests.helpers.stateful_models import WINDOW, stateful
 from tests.zephyr.conftest import Tool
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.device.session.opening import open_session
@@ -91,3 +93,18 @@ def test_commands_drive_the_app(linked: Path, model: Path, tmp_path: Path, tool:
     assert one["accuracy"] == other["accuracy"]
     ticks = tool("profile", "--app", linked, "--board", BOARDS[0], as_json=True)
     assert sum(row["ticks"] for row in ticks["operators"]) > 0
+
+
+def test_a_state_lasts_from_window_to_window(apps: Path, tool: Tool) -> None:
+    path = apps / "windows.tflite"
+    path.write_bytes(stateful())
+    folder = apps / "windows"
+    tool("generate", path, "-o", folder, "--board", BOARDS[0], *FLAGS[:3], "--slower", "900", "--host-link")
+    tool("build", folder, "--board", BOARDS[0])
+    rng = random.Random(9)
+    windows = [[rng.randbytes(math.prod(WINDOW))] for _ in range(6)]
+    wanted = run_many(path.read_bytes(), windows, reset=False).runs
+    with open_session(DeviceTarget(app=folder, board=BOARDS[0])) as session:
+        assert [session.invoke(window).outputs for window in windows] == [tuple(outputs) for outputs in wanted]
+        session.reset()
+        assert session.invoke(windows[0]).outputs == tuple(wanted[0])
