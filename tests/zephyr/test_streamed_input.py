@@ -89,10 +89,10 @@ def test_commands_drive_the_app(linked: Path, model: Path, tmp_path: Path, tool:
     numpy.savez(tmp_path / "data.npz", x=data, y=numpy.zeros(4, "int64"))
     one = tool("evaluate", tmp_path / "data.npz", "--app", linked, "--board", BOARDS[0], as_json=True)
     other = tool("evaluate", tmp_path / "data.npz", "--host", model, as_json=True)
-    assert one["samples"] == other["samples"] == 4
-    assert one["accuracy"] == other["accuracy"]
+    assert one["confusion"] == other["confusion"]
+    assert one["ticks"]["mean"] > 0
     ticks = tool("profile", "--app", linked, "--board", BOARDS[0], as_json=True)
-    assert sum(row["ticks"] for row in ticks["operators"]) > 0
+    assert ticks["total"]["median"] > 0
 
 
 def test_a_state_lasts_from_window_to_window(apps: Path, tool: Tool) -> None:
