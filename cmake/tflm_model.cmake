@@ -3,7 +3,8 @@
 #   tflm_model(<target> NAME <name> MODEL <file>
 #              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
 #              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
-#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [RAM <bytes>] [SLOWER <percent>]
+#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off]
+#              [RAM <bytes>] [SLOWER <percent>]
 #              [LABELS <file>])
 #
 # Builds the .tflite model <file> as a static library, and links it to <target> with the headers <name>.h for C and
@@ -15,7 +16,8 @@ include_guard(GLOBAL)
 
 function(tflm_model target)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;RAM;SLOWER;LABELS" "")
+    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;RAM;SLOWER;LABELS"
+    "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
       "not an argument, or one without its value")
@@ -107,7 +109,7 @@ function(tflm_zephyr_arguments arguments inputs)
   if(ZEPHYR_CMSIS_NN_MODULE_DIR AND EXISTS "${ZEPHYR_CMSIS_NN_MODULE_DIR}")
     list(APPEND list --cmsis-nn-dir ${ZEPHYR_CMSIS_NN_MODULE_DIR})
   endif()
-  # Unless Kconfig says otherwise, the backend is the one that ROWS, RAM and SLOWER imply.
+  # Unless Kconfig says otherwise, the backend is the one that ROWS, STREAM_INPUT, RAM and SLOWER imply.
   foreach(choice KERNELS PLAN BACKEND)
     string(TOLOWER ${choice} option)
     if(NOT arg_${choice})
@@ -123,6 +125,9 @@ function(tflm_zephyr_arguments arguments inputs)
   endforeach()
   if(arg_ROWS)
     list(APPEND list --rows)
+  endif()
+  if(arg_STREAM_INPUT)
+    list(APPEND list --stream-input)
   endif()
   foreach(budget RAM SLOWER)
     string(TOLOWER ${budget} option)

@@ -7,6 +7,7 @@ The generated sources are those of an app, compiled as they are; only the compil
 from __future__ import annotations
 
 import ctypes
+import random
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,15 @@ extern "C" size_t {name}_arena_bytes() {{ return models::{name}::kArenaBytes; }}
 _PREPARE = """
 #pragma GCC visibility push(default)
 extern "C" int {name}_prepare(uint8_t *arena) {{ return models::{name}::Prepare(arena); }}
+#pragma GCC visibility pop
+"""
+_STREAM = """
+#pragma GCC visibility push(default)
+extern "C" void {name}_begin(uint8_t *arena) {{ models::{name}::BeginInput(arena); }}
+extern "C" int {name}_take(uint8_t *arena, const uint8_t *data, size_t size)
+{{
+	return models::{name}::TakeInput(arena, data, size);
+}}
 #pragma GCC visibility pop
 """
 _RESET = """
@@ -123,6 +133,17 @@ class HostNetwork:
         if self.program.framed or has_variables(self.program):
             self._function("reset")(address)
 
+    def take_input(self, data: bytes, rng: random.Random) -> None:
+        """Hand the streamed input over in pieces of any size."""
+        address = ctypes.c_void_p(self.arena.ctypes.data)
+        self._function("begin")(address)
+        at, most = 0, rng.choice((3, 50, 500, len(data)))
+        while at < len(data):
+            # Pieces of their own memory: nothing of them may be read afterwards.
+            piece = data[at : at + rng.randint(1, most)]
+            assert self._function("take")(address, piece, ctypes.c_size_t(len(piece))), "a layer failed"
+            at += len(piece)
+
     def poison(self, layer: Layer, value: int) -> None:
         """Fill the outputs of `layer` that lie over none of its inputs."""
         operator, tensors = self.program.model.main.operators[layer.operator], self.program.model.main.tensors
@@ -141,13 +162,17 @@ class HostNetwork:
     def outputs_of_layers(self, inputs: Sequence[bytes], poison: int = 0) -> list[tuple[int, bytes]]:
         """(tensor, bytes) of every layer's outputs as the layer leaves them; before it they hold `poison`."""
         main = self.program.model.main
-        for tensor, data in zip(main.inputs, inputs, strict=True):
-            self.write(tensor, data)
+        stream = self.program.stream
+        for place, (tensor, data) in enumerate(zip(main.inputs, inputs, strict=True)):
+            if stream is None or place != stream.input:
+                self.write(tensor, data)
         found = []
         for layer in self.program.main_layers:
             self.poison(layer, poison)
             if layer.segment is not None:
                 self.library.clear_log(poison)
+            if stream is not None and layer is self.program.streaming_layer:
+                self.take_input(inputs[stream.input], random.Random(len(self.arena) + poison))
             assert self.run_layer(layer.operator), f"{layer.name} failed"
             if layer.segment is not None:
                 found += rows_by_tensor(layer, self.library).items()
@@ -174,6 +199,7 @@ def generated(
     *,
     rows: bool = False,
     slower: int = 3,
+    stream: bool = False,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on."""
     models = (
@@ -189,6 +215,7 @@ def generated(
         backend="compiled",
         rows=rows,
         slower=slower,
+        stream_input=stream,
     )
     return generate(config, app, tflm, golden=False)
 
@@ -231,6 +258,7 @@ def _written(made: Generated, programs: Mapping[str, CompiledModel], folder: Pat
     for name, program in programs.items():
         stateful = bool(program.framed) or has_variables(program)
         parts = (_CALLS, _PREPARE * bool(program.framed or program.flags), _RESET * stateful)
+        parts += (_STREAM * (program.stream is not None),)
         text += "".join(parts).format(name=name)
     whole = folder / "layers.cpp"
     whole.write_text(text, encoding="utf-8")

@@ -39,6 +39,11 @@ _STEPPED = (
     "reinterpret_cast<const uint8_t *>(g_head + 2));\n"
     "\t\t\tg_log.insert(g_log.end(), g_place, g_place + g_bytes);\n\t\t\tg_bytes = 0;\n"
 )
+_STREAM_STEP = "\t\t} else if (!layers[next.layer](arena, rows, next.count)) {\n\t\t\treturn false;\n\t\t}\n"
+_STREAM_STEPPED = (
+    "\t\t\tg_bytes = 0;\n\t\t} else {\n\t\t\tif (!layers[next.layer](arena, rows, next.count)) {\n"
+    "\t\t\t\treturn false;\n\t\t\t}\n" + _STEPPED + "\t\t}\n"
+)
 
 
 def with_log(source: bytes) -> bytes:
@@ -46,10 +51,12 @@ def with_log(source: bytes) -> bytes:
     text = source.decode()
     if _PUSH not in text:
         return source
-    assert text.count(_PUSH) == text.count(_STEP) == 1
+    assert text.count(_PUSH) == 1
+    assert text.count(_STEP) + text.count(_STREAM_STEP) >= 1
     first = text.index("#include")
     text = text[:first] + "#include <cstdint>\n#include <cstddef>\n" + _LOG + text[first:]
-    return text.replace(_PUSH, _PUSH + _PUSHED).replace(_STEP, _STEP + _STEPPED).encode()
+    text = text.replace(_PUSH, _PUSH + _PUSHED).replace(_STEP, _STEP + _STEPPED)
+    return text.replace(_STREAM_STEP, _STREAM_STEPPED).encode()
 
 
 def read_log(library: ctypes.CDLL) -> dict[int, bytes]:

@@ -16,7 +16,10 @@ from tests.helpers.compiled_host import Checkouts, build_all, generated
 from tests.helpers.forced_rows import forced
 from tests.host.row_networks import row_network
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import compilation
+from tflm_zephyr.compiler import compilation, compile_model
+from tflm_zephyr.errors import ModelError
+from tflm_zephyr.kernels import kernel_library
+from tflm_zephyr.model import load_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
@@ -25,9 +28,9 @@ SLOWER = 30
 """Percent: enough for segments in every model that gets smaller by them."""
 
 
-def check(models: list[Path], tmp_path: Path, kernels: str, checkouts: Checkouts) -> int:
+def check(models: list[Path], tmp_path: Path, kernels: str, checkouts: Checkouts, *, stream: bool = False) -> int:
     """Check the models; the number of layers that ran row by row."""
-    made = generated(models, tmp_path / "app", kernels, checkouts.revision, rows=True, slower=SLOWER)
+    made = generated(models, tmp_path / "app", kernels, checkouts.revision, rows=True, slower=SLOWER, stream=stream)
     networks = build_all(made, tmp_path / "src", checkouts)
     check_layers(networks)
     return sum(len(layer.members) for net in networks for layer in net.program.segments)
@@ -57,3 +60,31 @@ def test_rows_of_a_mobilenet_in_colour(kernels: str, tmp_path: Path, checkouts: 
     path = tmp_path / "mobilenet.tflite"
     path.write_bytes(mobilenet(96))
     assert check([path], tmp_path, kernels, checkouts) > 1
+
+
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+@pytest.mark.parametrize("first", range(0, NETWORKS // 2, EACH))
+def test_streamed_input_of_random_networks(
+    first: int, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "plan_rows", forced(first))
+    models = []
+    for number in range(first, first + EACH):
+        path = tmp_path / f"{number}.tflite"
+        path.write_bytes(row_network(number))
+        try:
+            compile_model(load_model(path), (kernel_library(kernels),), stream=True)
+        except ModelError as error:
+            assert "layer" in error.what
+            continue
+        models.append(path)
+    assert len(models) > EACH // 2
+    assert check(models, tmp_path, kernels, checkouts, stream=True) > 2 * EACH
+
+
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+@pytest.mark.parametrize("name", ["kws_ref_model", "micro_speech_quantized", "person_detect", "pretrainedResnet_quant"])
+def test_streamed_input_of_shared_models(
+    name: str, kernels: str, shared: Path, tmp_path: Path, checkouts: Checkouts
+) -> None:
+    assert check([shared / "models" / f"{name}.tflite"], tmp_path, kernels, checkouts, stream=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tflm_zephyr.cli.output import write_out
-from tflm_zephyr.plain_values import did_you_mean
-from tflm_zephyr.quantities import MOST_PERCENT, read_percent, read_size
+from tflm_zephyr.plain_values import MOST_PERCENT, did_you_mean, read_percent, read_size
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -87,6 +87,12 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
         "--rows", action="store_true", default=None, help="compiled layers run row by row where that takes less RAM"
     )
     parser.add_argument(
+        "--stream-input",
+        action="store_true",
+        default=None,
+        help="the input comes row by row and is never in RAM as a whole; implies --rows",
+    )
+    parser.add_argument(
         "--ram",
         type=size,
         metavar="BYTES",

@@ -12,6 +12,7 @@ planner: tflm                      # TFLM's planner at start-up; static: a table
 shared_arena: false                # true: one arena for all models, of which one runs at a time
 backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM; auto
 rows: false                        # true: compiled layers run row by row where that takes less RAM
+stream_input: false                # true: compiled layers take the input row by row; it is never in RAM as a whole
 ram: none                          # or bytes (20480, 20k, 20KiB) for each compiled model, by rows or not
 flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
 slower: none                       # percent of its work that compiled code may take more for less RAM: 3, without ram
@@ -43,6 +44,9 @@ from typing import Annotated
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import reading
 from tflm_zephyr.plain_values import (
+    A_PERCENTAGE,
+    A_SIZE,
+    MOST_PERCENT,
     Alias,
     Check,
     Limits,
@@ -53,9 +57,10 @@ from tflm_zephyr.plain_values import (
     Spelled,
     load_yaml,
     plain_values,
+    read_percent,
+    read_size,
     read_values,
 )
-from tflm_zephyr.quantities import A_PERCENTAGE, A_SIZE, MOST_PERCENT, read_percent, read_size
 
 NAME = "app.yaml"
 KERNELS = ("auto", "reference", "cmsis_nn")
@@ -151,6 +156,7 @@ class AppConfig:
     host_link: bool = False
     backend: Annotated[str, OneOf(BACKENDS)] = "interpreter"
     rows: bool = False
+    stream_input: bool = False
     ram: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     slower: Annotated[int | float | None, _NONE, _PERCENT, _SHARE] = None
@@ -158,7 +164,7 @@ class AppConfig:
     @property
     def wants_compiled_code(self) -> bool:
         """Whether an option is given that only compiled code has."""
-        return self.rows or self.ram is not None or self.slower is not None
+        return self.rows or self.stream_input or self.ram is not None or self.slower is not None
 
 
 def load_app_file(path: Path) -> AppConfig:

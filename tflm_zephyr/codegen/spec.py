@@ -62,6 +62,16 @@ class GoldenSpec:
     outputs: tuple[bytes, ...]
 
 
+@dataclass(frozen=True)
+class StreamSpec:
+    """An input that comes row by row: its place in the model's inputs, its rows, and elements and bytes of each."""
+
+    input: int
+    rows: int
+    row_elements: int
+    row_bytes: int
+
+
 class Runtime(Protocol):
     """A model as its backend runs it: the interface of the backend's value to the rest of the toolkit.
 
@@ -94,6 +104,10 @@ class Runtime(Protocol):
         """Bytes of stack that the model's own code takes besides its kernels' needs."""
 
     @property
+    def stream(self) -> StreamSpec | None:
+        """The input that comes row by row; None where all inputs are whole tensors."""
+
+    @property
     def own_memory(self) -> str:
         """The reason why this model shares no arena and cannot be recorded, in words; "" where it can."""
 
@@ -122,6 +136,11 @@ class ModelSpec:
     golden_source: str = ""
     operators: int = 0
     tensors: int = 0
+
+    @property
+    def stream(self) -> StreamSpec | None:
+        """The input that comes row by row."""
+        return self.runtime.stream
 
 
 @dataclass(frozen=True)
@@ -220,6 +239,11 @@ class AppSpec:
     def float_outputs(self) -> bool:
         """Whether an output is float32; without one, the self-test's float code compiles to nothing."""
         return any(tensor.type == "float32" for model in self.models for tensor in model.outputs)
+
+    @property
+    def streams(self) -> bool:
+        """Whether a model's input comes row by row."""
+        return any(model.stream is not None for model in self.models)
 
     @property
     def emulated(self) -> bool:

@@ -31,6 +31,7 @@ from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
+from tflm_zephyr.compiler.row_stream import Stream, stream_of
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -72,6 +73,7 @@ def compile_model(
     slower: float | None = None,
     rows: bool = False,
     ram: int | None = None,
+    stream: bool = False,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
@@ -79,14 +81,19 @@ def compile_model(
     An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
     operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER,
     or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
-    that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does.
+    that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does. `stream`: the input
+    comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot.
     """
     parts = _parts(model, libraries, registrations)
+    streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
         memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
         return parts.compiled(memory, steps)
     if ram is not None:
-        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes, slower=slower)
+        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes, slower=slower, stream=streamed)
+    elif streamed is not None:
+        budget = SLOWER if slower is None else slower
+        memory = plan_rows(model, parts.layers, libraries, slower=budget, stream=streamed)
     else:
         plan = plan_rows if rows else plan_memory
         memory = plan(model, parts.layers, libraries, slower=SLOWER if slower is None else slower)
@@ -102,13 +109,21 @@ class FrontPoint:
 
 
 def front_of(
-    model: Model, libraries: Sequence[KernelLibrary], *, registrations: Registrations | None = None
+    model: Model,
+    libraries: Sequence[KernelLibrary],
+    *,
+    registrations: Registrations | None = None,
+    stream: bool = False,
 ) -> tuple[FrontPoint, ...]:
-    """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one."""
+    """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
+
+    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot.
+    """
     parts = _parts(model, libraries, registrations)
+    streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
         return (FrontPoint(compile_model(model, libraries, registrations=registrations), 0.0),)
-    plans = row_plans(model, parts.layers, libraries)
+    plans = row_plans(model, parts.layers, libraries, streamed)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers)), one.slower) for one in plans)
 
 
@@ -203,6 +218,14 @@ class _Parts:
     making: _Making
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
+
+    def stream(self) -> Stream:
+        """The input that comes row by row. ModelError where none can."""
+        if self.making.flat is not None:
+            raise _refusal(
+                self.running, "it has subgraphs or resource variables, and rows of its input come one by one"
+            )
+        return stream_of(self.running, self.layers)
 
     def arena_bytes(self, memory: MemoryPlan) -> int:
         """All RAM of the model: the plan, or what Prepare takes in its place, and the kernels' state."""

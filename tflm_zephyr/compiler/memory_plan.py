@@ -172,8 +172,11 @@ def tensors_of(subgraph: Subgraph, layer: Layer) -> tuple[tuple[int, ...], tuple
 
 
 def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement) -> tuple[Storage, ...]:
-    born: dict[int, int] = dict.fromkeys(subgraph.inputs, 0)
-    dead: dict[int, int] = {}
+    streams = {k: layer.segment.stream for k, layer in enumerate(layers) if layer.segment and layer.segment.stream}
+    streamed = {subgraph.inputs[stream.input] for stream in streams.values()}
+    born: dict[int, int] = {tensor: 0 for tensor in subgraph.inputs if tensor not in streamed}
+    # Other inputs may be written while rows come.
+    dead: dict[int, int] = {tensor: k + 1 for k in streams for tensor in born}
     for k, layer in enumerate(layers):
         given, taken = tensors_of(subgraph, layer)
         for tensor in given:

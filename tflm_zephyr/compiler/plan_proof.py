@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer, View
+from tflm_zephyr.compiler.row_program import StreamedInput
 from tflm_zephyr.compiler.row_proof import RowAccess, RowStep, SegmentError, steps_of
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, why_unsafe
 from tflm_zephyr.model import Subgraph
 
-_NOTHING = -2
+_NOTHING, _STATE = -2, -3
 
 
 class _Bytes:
@@ -133,12 +134,19 @@ class _Proof:
         segment = layer.segment
         assert segment is not None
         scratch = self._scratch(layer)
+        if segment.stream is not None:
+            self._begin_stream(layer, segment.stream)
         try:
             steps = steps_of(layer, scratch[0] if scratch else 0, self._compiled.offsets.__getitem__)
             for step in steps:
                 self._row_step(layer, step)
+                self._check_stream(layer)
         except SegmentError as error:
             raise self._error(layer, str(error)) from None
+        if segment.stream is not None:
+            # The others may be written at any time before the last row.
+            for tensor in set(self._subgraph.inputs) & self._compiled.offsets.keys():
+                self.read(Access(tensor, 0, self._subgraph.tensors[tensor].size_bytes), layer)
         for tensor in segment.outputs:
             size = self._subgraph.tensors[tensor].size_bytes
             first, end = self.span(Access(tensor, 0, size), layer)
@@ -147,6 +155,22 @@ class _Proof:
                 at = first + row * buffer.row_bytes
                 self._read_row(layer, RowAccess(tensor, row, at, at + buffer.row_bytes))
             self._memory.give(first, end, tensor)
+
+    def _begin_stream(self, layer: Layer, stream: StreamedInput) -> None:
+        """The segment's state, which it has to find again at each push of rows. It is as the first layer that runs."""
+        if any(other.has_code for other in self._compiled.main_layers[: self._compiled.main_layers.index(layer)]):
+            raise self._error(layer, "takes rows of the input, and is not the first one that runs")
+        first = self._compiled.scratch[layer.operator] + stream.state
+        if first % 4 or first + stream.state_bytes > self._compiled.scratch[layer.operator] + layer.scratch_bytes:
+            raise self._error(layer, "keeps its state not aligned or outside of its memory")
+        self._memory.give(first, first + stream.state_bytes, _STATE)
+
+    def _check_stream(self, layer: Layer) -> None:
+        stream = layer.segment.stream if layer.segment is not None else None
+        if stream is not None:
+            first = self._compiled.scratch[layer.operator] + stream.state
+            if self._memory.other(first, first + stream.state_bytes, _STATE) is not None:
+                raise self._error(layer, "overwrites its state between rows of the input")
 
     def _row_step(self, layer: Layer, step: RowStep) -> None:
         # Rows that nobody reads any more are moved as well; other buffers may have taken their bytes.
@@ -173,7 +197,7 @@ class _Proof:
         assert layer.segment is not None
         if access.tensor in layer.segment.inputs:
             return self.value_of(access.tensor)
-        return -(3 + (access.row + 1) * 2 * len(self._subgraph.tensors) + access.tensor + len(self._subgraph.tensors))
+        return -(4 + (access.row + 1) * 2 * len(self._subgraph.tensors) + access.tensor + len(self._subgraph.tensors))
 
     def _holds(self, layer: Layer, access: RowAccess) -> bool:
         return self._memory.other(access.first, access.end, self._row_owner(layer, access)) is None

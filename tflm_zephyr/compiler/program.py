@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflm_zephyr.compiler.flattening import Flat
-from tflm_zephyr.compiler.row_program import RowForm, RowSegment
+from tflm_zephyr.compiler.row_program import RowForm, RowSegment, StreamedInput
 from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
@@ -271,6 +271,11 @@ class Layer:
         return bool(self.calls) or self.control is not None or self.segment is not None
 
     @property
+    def runs(self) -> bool:
+        """Whether the function runs the layer; that of a segment with streamed input takes in rows."""
+        return self.has_code and (self.segment is None or self.segment.stream is None)
+
+    @property
     def name(self) -> str:
         """The function's name: "Layer3Conv2d", or "Layers0To3" for a segment."""
         if self.segment is not None:
@@ -450,6 +455,22 @@ class CompiledModel:
     def segments(self) -> tuple[Layer, ...]:
         """The layers that are segments."""
         return tuple(layer for layer in self.layers if layer.segment is not None)
+
+    @property
+    def streaming_layer(self) -> Layer | None:
+        """The segment that takes in the rows of a streamed input."""
+        return next((layer for layer in self.segments if layer.segment and layer.segment.stream), None)
+
+    @property
+    def stream(self) -> StreamedInput | None:
+        """The input that comes row by row."""
+        layer = self.streaming_layer
+        return None if layer is None or layer.segment is None else layer.segment.stream
+
+    @property
+    def runs_rows(self) -> bool:
+        """Whether a segment runs at once, on tensors that are there."""
+        return any(layer.runs for layer in self.segments)
 
     @property
     def constant_offsets(self) -> tuple[tuple[ConstantArray, int], ...]:

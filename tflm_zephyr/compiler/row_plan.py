@@ -7,6 +7,7 @@ without segments is, and the smallest plan within the budget is taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,17 +15,32 @@ from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import is_image, sides
-from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment
+from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
+from tflm_zephyr.compiler.row_stream import Stream
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
-from tflm_zephyr.row_planner import Chain, Cut, Operation, RowTensor, Segment, Way, folded, front, row_places, scheduled
+from tflm_zephyr.row_planner import (
+    Chain,
+    Cut,
+    Operation,
+    RowTensor,
+    Schedule,
+    Segment,
+    Way,
+    folded,
+    front,
+    row_places,
+    scheduled,
+)
 
 # In multiply-accumulates, as the budget is.
 _CALL = 100.0
 """A call's own cost: the window, the structs, the call."""
+_PUSH = 25.0
+"""A step that takes in rows of a streamed input."""
 _BYTE = 0.15
 """A byte moved in a row buffer."""
 _SUMMED = 0.5
@@ -48,9 +64,19 @@ class RowPlan:
 
 
 def plan_rows(
-    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], *, slower: float = SLOWER
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    *,
+    slower: float = SLOWER,
+    stream: Stream | None = None,
 ) -> MemoryPlan:
-    """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work."""
+    """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
+
+    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more.
+    """
+    if stream is not None:
+        return _plan_streamed(model, layers, libraries, stream, slower)
     best = plan_memory(model, layers, libraries, slower=slower)
     work = sum(layer.macs for layer in layers)
     tried = 0
@@ -65,15 +91,44 @@ def plan_rows(
     return best
 
 
-def row_plans(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> tuple[RowPlan, ...]:
-    """Plans, the smallest first, none of which is both no smaller and no cheaper than another one."""
+def _plan_streamed(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream, slower: float
+) -> MemoryPlan:
     work = sum(layer.macs for layer in layers)
-    chain = chain_of(model, layers, libraries)
-    plans = [plan_memory(model, layers, libraries, slower=slower) for slower in _WHOLE_BUDGETS]
+    chain = chain_of(model, layers, libraries, stream)
+    cuts = front(chain, float(work))
+    fitting = [cut for cut in cuts if cut.cost <= slower * work]
+    if not fitting:
+        least = min(cut.cost for cut in cuts) / work if work else 0.0
+        raise _too_slow(model, least, slower)
+    plans = (_planned(model, layers, libraries, chain, cut, slower * work, stream) for cut in fitting[:_MOST_CUTS])
+    return min(plans, key=lambda memory: memory.plan.size_bytes)
+
+
+def _too_slow(model: Model, least: float, slower: float) -> PlanError:
+    """The error where streamed input costs more than is allowed."""
+    return PlanError(
+        f"streamed input makes {100 * least:.1f} % more work at least, and {100 * slower:g} % is allowed",
+        where=model.where,
+        hint=f"Allow it: --slower {math.ceil(100 * least)}",
+    )
+
+
+def row_plans(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream | None = None
+) -> tuple[RowPlan, ...]:
+    """Plans, the smallest first, none of which is both no smaller and no cheaper than another one.
+
+    With a `stream` all of them take its rows in.
+    """
+    work = sum(layer.macs for layer in layers)
+    chain = chain_of(model, layers, libraries, stream)
+    budgets = _WHOLE_BUDGETS if stream is None else ()
+    plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
     cuts = front(chain, float(work))
     for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
         # The runs of the plan cost about what the cut says, now and then a little more.
-        plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work))
+        plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
     found: list[RowPlan] = []
     costed = [RowPlan(memory, _cost(memory.layers, layers) / work if work else 0.0) for memory in plans]
     for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
@@ -90,16 +145,19 @@ def plan_within(
     size: Callable[[MemoryPlan], int],
     *,
     slower: float | None = None,
+    stream: Stream | None = None,
 ) -> MemoryPlan:
     """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
 
     PlanError where there is none, with the bytes or the work that are short.
     """
-    plans = row_plans(model, layers, libraries)
+    plans = row_plans(model, layers, libraries, stream)
     fitting = [plan for plan in plans if size(plan.memory) <= ram]
     if fitting and (slower is None or fitting[-1].slower <= slower):
         return fitting[-1].memory
     cheap = [size(plan.memory) for plan in plans if slower is None or plan.slower <= slower]
+    if not cheap and slower is not None:
+        raise _too_slow(model, plans[-1].slower, slower)
     least = min(cheap)
     limit = "" if slower is None else f" with at most {100 * slower:g} % more work"
     what = f"the model takes at least {least:,} bytes of RAM{limit}, {least - ram:,} more than there are"
@@ -116,12 +174,13 @@ def _planned(
     chain: Chain,
     cut: Cut,
     budget: float,
+    stream: Stream | None = None,
 ) -> MemoryPlan:
     """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
     work = sum(layer.macs for layer in layers)
     spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
     left = (budget - spent) / work if work else 0.0
-    return plan_memory(model, with_segments(chain, layers, cut), libraries, slower=max(0.0, left))
+    return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=max(0.0, left))
 
 
 def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
@@ -136,13 +195,32 @@ def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
     return total
 
 
-def chain_of(model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> Chain:
-    """The layers as the planner of segments sees them; tensor numbers are the model's."""
+def chain_of(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream | None = None
+) -> Chain:
+    """The layers as the planner of segments sees them; tensor numbers are the model's.
+
+    With a `stream` the first operation supplies its rows, in the place of the layers that it skips.
+    """
     subgraph = model.main
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
     operations = tuple(_operation(model, layer, libraries) for layer in viewed)
-    return Chain(tensors, operations, tuple(subgraph.inputs), tuple(subgraph.outputs), ALIGNMENT, _BYTE)
+    chain = Chain(tensors, operations, tuple(subgraph.inputs), tuple(subgraph.outputs), ALIGNMENT, _BYTE)
+    return chain if stream is None else _with_supply(chain, layers, stream)
+
+
+def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain:
+    """The chain with the stream's rows from outside."""
+    form = layers[stream.skipped].rows
+    assert form is not None
+    given = next(given for given in form.inputs if given.tensor == stream.tensor)
+    tensors = list(chain.tensors)
+    tensors[stream.tensor] = RowTensor(given.rows, given.row_bytes, stream.tensor)
+    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=_PUSH, supplied=True)
+    inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
+    operations = (supply, *chain.operations[stream.skipped :])
+    return replace(chain, tensors=tuple(tensors), operations=operations, inputs=inputs)
 
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
@@ -212,15 +290,18 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
             yield Way(align_up(max(0, saved), ALIGNMENT), 0.0)
 
 
-def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut) -> tuple[Layer, ...]:
+def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut, stream: Stream | None = None) -> tuple[Layer, ...]:
     """The layers with those of a segment in the place of its last one."""
     found = list(layers)
+    ahead = 0 if stream is None else 1 - stream.skipped  # operations of the chain before the first layer
     for segment in cut.segments:
         if segment.pace is not None:
-            members = tuple(layers[segment.first : segment.last])
-            for k in range(segment.first, segment.last):
+            own = stream if chain.operations[segment.first].supplied else None
+            first, last = segment.first - ahead, segment.last - ahead
+            for k in range(first if own is None else 0, last):
                 found[k] = _without_code(layers[k])
-            found[segment.last - 1] = _segment_layer(chain, members, segment)
+            members = tuple(layers[first if own is None else own.skipped : last])
+            found[last - 1] = _segment_layer(chain, members, segment, own)
     return tuple(found)
 
 
@@ -230,7 +311,7 @@ def _without_code(layer: Layer) -> Layer:
     return replace(layer, calls=(), pointers=(), functions=functions, inside=True)
 
 
-def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -> Layer:
+def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, stream: Stream | None = None) -> Layer:
     assert segment.pace is not None
     schedule = scheduled(chain, segment.first, segment.last, segment.pace)
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
@@ -252,9 +333,14 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         if form.gathering is not None:
             sums[operator] = at
             at = align_up(at + 4 * form.gathering.sums, ALIGNMENT)
-    steps = [(k - segment.first, count) for k, count in schedule.steps]
+    streamed = None if stream is None else _streamed(chain, schedule, stream, tuple(buffers.values()), at)
+    at += 0 if streamed is None else align_up(streamed.state_bytes, ALIGNMENT)
+    # Behind the members' numbers is that of the step that waits for rows of the input.
+    order = range(segment.first, segment.last)
+    numbers = {k: number for number, k in enumerate((*order[1:], order[0]) if stream is not None else order)}
+    steps = [(numbers[k], count) for k, count in schedule.steps]
     whole = [buffer for buffer in buffers.values() if buffer.at is None]
-    own = RowSegment(
+    done = RowSegment(
         forms=forms,
         buffers=tuple(buffers.values()),
         loops=folded(steps),
@@ -264,6 +350,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         scratch=at,
         distances=_distances(chain, schedule.distances),
         cost=schedule.cost,
+        stream=streamed,
     )
     last = members[-1]
     return replace(
@@ -271,8 +358,20 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment) -
         inside=False,
         headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
-        segment=own,
+        segment=done,
         members=tuple(_with_used_values(layer) for layer in members),
+    )
+
+
+def _streamed(
+    chain: Chain, schedule: Schedule, stream: Stream, buffers: Sequence[RowBuffer], state: int
+) -> StreamedInput:
+    tensor = chain.tensors[stream.tensor]
+    most = max(chain.tensors[buffer.tensor].rows for buffer in buffers)
+    read = sum(count for k, count in schedule.steps if chain.operations[k].supplied)
+    mark_bytes = 2 if most < 1 << 16 else 4
+    return StreamedInput(
+        stream.input, stream.tensor, tensor.rows, tensor.row_bytes, read, state, len(buffers), mark_bytes
     )
 
 

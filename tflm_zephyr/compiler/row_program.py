@@ -86,10 +86,38 @@ class RowBuffer:
 
 
 @dataclass(frozen=True)
+class StreamedInput:
+    """The input that comes row by row: its place in the model's inputs, and the tensor whose rows these are.
+
+    `read` of its `rows` are read; those behind them are only counted. `state` is the byte of the segment's memory where
+    the segment keeps, from one push of rows to the next, how far it has got: a head, and for each of its `buffers` row
+    buffers two numbers of `mark_bytes`.
+    """
+
+    input: int
+    tensor: int
+    rows: int
+    row_bytes: int
+    read: int
+    state: int
+    buffers: int
+    mark_bytes: int
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state."""
+        return STATE_HEAD_BYTES + 2 * self.mark_bytes * self.buffers
+
+
+STATE_HEAD_BYTES = 16
+
+
+@dataclass(frozen=True)
 class RowSegment:
     """Layers that run row by row in one function; `forms` has theirs by the operator's index, in their order.
 
-    A step's number is a place in `forms`. The segment's memory, the scratch buffer of the layer that it is, has row
+    A step's number is a place in `forms`; the number behind them is the step that waits for rows of the input, in a
+    segment with a `stream`. The segment's memory, the scratch buffer of the layer that it is, has row
     buffers, sums (`sums`, by operator, at which byte), and from byte `scratch` on the kernels' scratch buffer.
     `distances` and `cost`: see row_planner.Schedule.
     """
@@ -103,6 +131,7 @@ class RowSegment:
     scratch: int
     distances: Mapping[tuple[int, int], int]
     cost: float = 0.0
+    stream: StreamedInput | None = None
 
     @property
     def operators(self) -> tuple[int, ...]:
@@ -124,5 +153,6 @@ class RowSegment:
         operators = self.operators
         for loop in self.loops:
             for k, _ in loop.steps:
-                found[operators[k]] += loop.times
+                if k < len(operators):
+                    found[operators[k]] += loop.times
         return found

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_zephyr.compiler.program import SCRATCH, Layer
-from tflm_zephyr.compiler.row_program import RowForm, RowInput
+from tflm_zephyr.compiler.row_program import RowForm, RowInput, StreamedInput
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,10 @@ class RowAccess:
 
 @dataclass(frozen=True)
 class RowStep:
-    """A call: the layer, rows that are moved before it (from, to), and what it reads, writes and has as scratch."""
+    """A call: the layer, rows that are moved before it (from, to), and what it reads, writes and has as scratch.
+
+    `operator` is -1 for a step that takes rows of a streamed input from outside.
+    """
 
     operator: int
     moves: tuple[tuple[RowAccess, RowAccess], ...]
@@ -84,6 +87,9 @@ def steps_of(layer: Layer, base: int, place: Callable[[int], int]) -> Iterator[R
     members = {member.operator: member for member in layer.members}
     end = base + layer.scratch_bytes
     for k, count in segment.steps():
+        if segment.stream is not None and k == len(segment.forms):
+            yield _taken(segment.stream, rows[segment.stream.tensor], count)
+            continue
         operator = segment.operators[k]
         form, output = segment.forms[operator], rows[segment.forms[operator].output.tensor]
         scratch = (base + segment.scratch, base + segment.scratch + members[operator].scratch_bytes)
@@ -104,7 +110,17 @@ def steps_of(layer: Layer, base: int, place: Callable[[int], int]) -> Iterator[R
         moves, new = output.push(count)
         # A layer's own moves come before it reads, and its inputs are others than its output.
         yield RowStep(operator, tuple(moves), tuple(reads), tuple(new), scratch)
+    if segment.stream is not None and rows[segment.stream.tensor].next != segment.stream.read:
+        raise SegmentError(f"{rows[segment.stream.tensor].next} of {segment.stream.read} rows of the input are taken")
     _check_end(segment.forms, segment.outputs, rows)
+
+
+def _taken(stream: StreamedInput, buffer: _Rows, count: int) -> RowStep:
+    """The step that takes `count` rows of the input from outside."""
+    if not 0 < count <= buffer.capacity or buffer.next + count > stream.read:
+        raise SegmentError(f"{count} rows of the input come, more than its buffer or its tensor has")
+    moves, new = buffer.push(count)
+    return RowStep(-1, tuple(moves), (), tuple(new), (0, 0))
 
 
 def _read(form: RowForm, given: RowInput, rows: Mapping[int, _Rows], row: int, count: int) -> Iterator[RowAccess]:

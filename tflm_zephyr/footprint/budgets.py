@@ -88,7 +88,8 @@ def generate_within(
 
 def _ways(config: AppConfig) -> Iterator[AppConfig]:
     """The config with each choice of kernels and backend that it leaves open, the preferred ones first."""
-    backends = (AUTO, COMPILED, INTERPRETER) if config.backend == AUTO else (config.backend,)
+    able = (COMPILED,) if config.stream_input else (AUTO, COMPILED, INTERPRETER)
+    backends = able if config.backend == AUTO else (config.backend,)
     for kernels in (AUTO, REFERENCE) if config.kernels == AUTO else (config.kernels,):
         for backend in backends:
             yield replace(config, backend=backend, kernels=kernels)

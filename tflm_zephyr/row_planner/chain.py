@@ -60,6 +60,7 @@ class Operation:
     It then writes one tensor. `gathers`: it takes in the rows of its one input one after the other, and its output is
     done behind the last of them. `scratch` bytes are needed while it runs, `kept` bytes from its first row to its last.
     A call costs `call_cost` beyond the work of its rows, and `odd_cost` more where rows times `pixels` is odd.
+    `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
 
     reads: tuple[int, ...]
@@ -72,11 +73,12 @@ class Operation:
     call_cost: float = 0.0
     odd_cost: float = 0.0
     ways: tuple[Way, ...] = ()
+    supplied: bool = False
 
     @property
     def streams(self) -> bool:
         """Whether it can run row by row."""
-        return bool(self.windows)
+        return bool(self.windows) or self.supplied
 
     def cost(self, rows: int) -> float:
         """The cost of a call for `rows` rows beyond the work of the rows."""

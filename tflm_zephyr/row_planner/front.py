@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 from tflm_zephyr.row_planner.chain import Chain, Way
 from tflm_zephyr.row_planner.places import row_places
@@ -136,28 +137,38 @@ def _segments(chain: Chain, sizes: _Sizes, total: float, limit: int) -> list[lis
     wholes = []
     for k, operation in enumerate(chain.operations):
         ways = [Way(0, 0.0), *operation.ways]
-        ending[k + 1] = [Segment(k, k + 1, None, sizes.whole(k, way), way.cost, way.saved) for way in ways]
-        wholes.append(min(segment.bytes for segment in ending[k + 1] if segment.cost == 0.0))
+        found = [Segment(k, k + 1, None, sizes.whole(k, way), way.cost, way.saved) for way in ways]
+        ending[k + 1] = [] if operation.supplied else found
+        wholes.append(min(segment.bytes for segment in found if segment.cost == 0.0))
     least = max(sizes.alive(0, 0), sizes.alive(count, count), 0)
     streams = list(accumulate((not operation.streams for operation in chain.operations), initial=0))
+    supplied = {k for k, operation in enumerate(chain.operations) if operation.supplied}
     spent = 0
     for length in range(1, LONGEST + 1):
         for first in range(count - length + 1):
             last = first + length
-            worst = max(wholes[first:last])
-            if streams[first] != streams[last] or worst <= least:
+            # What comes from outside has no way on whole tensors: its first segment counts, however large.
+            worst = inf if first in supplied else max(wholes[first:last])
+            if streams[first] != streams[last] or worst <= least or not _kept_in_part(chain, first, last):
                 continue
             for segment, steps in _paced(chain, sizes, first, last, worst, total):
                 spent += steps
                 if segment is not None:
                     ending[last].append(segment)
+                    supplied.discard(first)
             if spent > limit:
                 return ending
     return ending
 
 
+def _kept_in_part(chain: Chain, first: int, last: int) -> bool:
+    """Whether all tensors whose rows come from outside die in the segment."""
+    supplied = {operation.writes[0] for operation in chain.operations[first:last] if operation.supplied}
+    return supplied <= set(chain.inner(first, last)) if supplied else True
+
+
 def _paced(
-    chain: Chain, sizes: _Sizes, first: int, last: int, worst: int, total: float
+    chain: Chain, sizes: _Sizes, first: int, last: int, worst: float, total: float
 ) -> Iterator[tuple[Segment | None, int]]:
     """The segment at each pace that is worth it, with the steps that its dry run took."""
     mapped, rows = sizes.mapped(first, last), chain.rows_of(last - 1)

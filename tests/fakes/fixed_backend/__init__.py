@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, Runtime
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, Runtime, StreamSpec
 from tflm_zephyr.model import Model
 
 
@@ -27,6 +27,7 @@ class FixedOutputs:
     fixed_head_bytes: int | None = None
     own_memory: str = "outputs that nothing computes"
     extra_stack_bytes: int = 0
+    stream: StreamSpec | None = None
 
     def identity(self) -> bytes:
         """The one value."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.small_models import dense
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.cli.main import main
 from tflm_zephyr.documents import checked
@@ -46,6 +47,50 @@ def test_the_table_has_a_line_for_each_way(model: Path, capsys: pytest.CaptureFi
     assert "30 (SOFTMAX): is of a kind that does not run row by row" in text
 
 
+def test_streamed_ways_are_listed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    streamed = json.loads(front(model, capsys, "--json"))["streamed"]
+    assert not streamed["why"]
+    text = front(model, capsys)
+    assert "With streamed input in 32 rows of 32 bytes, which is never there as a whole:" in text
+    for way in streamed["ways"]:
+        assert f"\n{way['arena_bytes']:12,} " in text
+
+
+def test_a_model_that_cannot_stream_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(dense())
+    document = json.loads(front(path, capsys, "--json"))
+    checked(document, "the output")
+    why = "layer 0 (FULLY_CONNECTED) is of a kind that does not run row by row"
+    assert document["streamed"]["ways"] == []
+    assert document["streamed"]["why"].endswith(why)
+    assert f"Streamed input: {document['streamed']['why']}" in front(path, capsys)
+    assert main(["generate", str(path), *FLAGS, "--stream-input", "-o", str(tmp_path / "app")]) == 1
+    assert why in capsys.readouterr().err
+
+
+def test_generate_streams_the_input(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    least = json.loads(front(model, capsys, "--json"))["streamed"]["ways"][0]["arena_bytes"]
+    given = ["generate", str(model), *FLAGS, "--stream-input", "--slower", "90", "-o", str(tmp_path / "app"), "--json"]
+    assert main(given) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] <= least
+    own = tmp_path / "app" / "tflm"
+    assert "stream_input: true" in (own / "app.yaml").read_text(encoding="utf-8")
+    header = (own / "src" / "models" / "net.hpp").read_text(encoding="utf-8")
+    assert "Status PushRows(const int8_t *rows, size_t count);" in header
+    assert "Input0()" not in header
+    assert main(["generate", "-o", str(tmp_path / "app"), "--check"]) == 0
+
+
+@pytest.mark.parametrize("flags", [("--backend", "auto"), ("--flash", "1M")])
+def test_streamed_input_is_compiled_code(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, str]
+) -> None:
+    given = ["generate", str(model), *FLAGS, *flags, "--stream-input", "--slower", "90", "-o", str(tmp_path / "app")]
+    assert main(given) == 0
+    assert "PushRows" in (tmp_path / "app" / "tflm" / "src" / "models" / "net.hpp").read_text(encoding="utf-8")
+
+
 def test_flags_of_the_interpreter_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(model), "--rows", "--order", "model"]) == 1
     assert "--order is of the interpreter's arena" in capsys.readouterr().err
@@ -68,7 +113,7 @@ def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys
     assert "backend: compiled" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("flag", [("--rows",), ("--ram", "16K"), ("--slower", "0.5%")])
+@pytest.mark.parametrize("flag", [("--rows",), ("--stream-input",), ("--ram", "16K"), ("--slower", "0.5%")])
 def test_the_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
 ) -> None:
@@ -93,7 +138,7 @@ def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.Captu
     assert "100 bytes of RAM are too few: the interpreter takes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["slower: 5", "ram: 16KiB", "rows: true"])
+@pytest.mark.parametrize("option", ["slower: 5", "ram: 16KiB", "rows: true", "stream_input: true"])
 def test_an_app_files_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:

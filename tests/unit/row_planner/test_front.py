@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tests.helpers.row_chains import conv, random_chain, tensors
+from tests.helpers.row_chains import conv, random_chain, simulate, tensors
 from tflm_zephyr.row_planner import Chain, Operation, Way, front, row_places, scheduled
 from tflm_zephyr.row_planner.front import PACES
 
@@ -95,3 +96,31 @@ def test_without_work_each_operation_is_a_segment() -> None:
     assert [segment.last - segment.first for segment in smallest.segments] == [3]
     (shortest, *_) = front(chain, work=0)
     assert [segment.last - segment.first for segment in shortest.segments] == [1, 1, 1]
+
+
+def supplied(chain: Chain) -> Chain:
+    """The chain whose input comes from outside, by an operation of its own."""
+    source = Operation((), (0,), call_cost=1.0, supplied=True)
+    return replace(chain, operations=(source, *chain.operations), inputs=())
+
+
+def test_what_comes_from_outside_is_never_whole() -> None:
+    rng = random.Random(11)
+    for _ in range(20):
+        chain = supplied(random_chain(rng, operations=5))
+        cuts = front(chain)
+        assert cuts
+        for cut in cuts:
+            first = cut.segments[0]
+            assert first.pace is not None
+            schedule = scheduled(chain, first.first, first.last, first.pace)
+            assert 0 in schedule.capacities
+            assert max(chain.readers[0]) < first.last
+            steps = [*schedule.steps, *((k, chain.rows_of(k)) for k in range(first.last, len(chain.operations)))]
+            places, _ = row_places(chain, schedule)
+            assert simulate(chain, steps, schedule.capacities, places) is None
+
+
+def test_rows_from_outside_save_the_input() -> None:
+    chain = Chain(tensors((20,) * 3, (64, 64, 4)), (conv(0, 1, size=3), conv(1, 2)), (0,), (2,))
+    assert front(supplied(chain))[0].bytes < front(chain)[0].bytes

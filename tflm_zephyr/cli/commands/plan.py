@@ -124,8 +124,14 @@ def _plan_rows(args: argparse.Namespace) -> Done:
         hint = "Name a board with --board, or the library with --kernels"
         raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
     keys = {(o.custom_code is not None, o.key) for graph in models[0].subgraphs for o in graph.operators}
-    points = front_of(models[0], kernels.libraries, registrations={key: key[1] for key in keys})
-    return Done(front.text(path, named, points), front.plain(path, named, points), document="front")
+    registrations = {key: key[1] for key in keys}
+    points = front_of(models[0], kernels.libraries, registrations=registrations)
+    try:
+        streamed = front.Streamed(front_of(models[0], kernels.libraries, registrations=registrations, stream=True))
+    except ModelError as error:
+        streamed = front.Streamed(why=error.what)
+    shown = path, named, points, streamed
+    return Done(front.text(*shown), front.plain(*shown), document="front")
 
 
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,28 +12,22 @@ if TYPE_CHECKING:
     from tflm_zephyr.compiler import CompiledModel, FrontPoint
 
 
-def plain(path: Path, kernels: str, points: Sequence[FrontPoint]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Streamed:
+    """The ways to run a model whose input comes row by row, or `why` there is none."""
+
+    points: tuple[FrontPoint, ...] = ()
+    why: str = ""
+
+
+def plain(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Streamed) -> dict[str, Any]:
     """The document: a way for each point, the smallest first, and the reasons at the smallest one."""
     smallest = points[0].compiled
     return {
         "model": path.name,
         "kernels": kernels,
-        "ways": [
-            {
-                "arena_bytes": point.compiled.arena_bytes,
-                "slower": round(point.slower, 5),
-                "segments": [
-                    {
-                        "operators": [member.operator for member in layer.members],
-                        "row_bytes": layer.scratch_bytes,
-                        "calls": sum(layer.segment.calls.values()),
-                    }
-                    for layer in point.compiled.segments
-                    if layer.segment is not None
-                ],
-            }
-            for point in points
-        ],
+        "ways": _ways(points),
+        "streamed": {"ways": _ways(streamed.points), "why": streamed.why},
         "whole": [
             {"operator": operator, "key": smallest.layers[place].key, "why": why}
             for place, operator, why in _reasons(smallest)
@@ -40,22 +35,51 @@ def plain(path: Path, kernels: str, points: Sequence[FrontPoint]) -> dict[str, A
     }
 
 
-def text(path: Path, kernels: str, points: Sequence[FrontPoint]) -> str:
+def _ways(points: Sequence[FrontPoint]) -> list[dict[str, Any]]:
+    return [
+        {
+            "arena_bytes": point.compiled.arena_bytes,
+            "slower": round(point.slower, 5),
+            "segments": [
+                {
+                    "operators": [member.operator for member in layer.members],
+                    "row_bytes": layer.scratch_bytes,
+                    "calls": sum(layer.segment.calls.values()),
+                }
+                for layer in point.compiled.segments
+                if layer.segment is not None
+            ],
+        }
+        for point in points
+    ]
+
+
+def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Streamed) -> str:
     """The table for people, and the reasons."""
     lines = [
         f"{path.name}, {kernels}: ways to run as compiled code",
         "",
         "  RAM, bytes    more work  layers row by row",
     ]
-    for point in points:
-        shown = ", ".join(_range([member.operator for member in layer.members]) for layer in point.compiled.segments)
-        lines.append(f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}")
+    lines += _table(points)
+    if streamed.points:
+        rows = streamed.points[0].compiled.stream
+        count = "" if rows is None else f" in {rows.rows:,} rows of {rows.row_bytes:,} bytes"
+        lines += ["", f"With streamed input{count}, which is never there as a whole:", *_table(streamed.points)]
+    else:
+        lines += ["", f"Streamed input: {streamed.why}"]
     lines += ["", "More work is an estimate. On whole tensors in the smallest way:"]
     reasons: dict[str, list[str]] = {}
     for place, operator, why in _reasons(points[0].compiled):
         reasons.setdefault(why, []).append(f"{operator} ({points[0].compiled.layers[place].key})")
     lines += [f"  {', '.join(layers)}: {why}" for why, layers in reasons.items()]
     return "\n".join(lines)
+
+
+def _table(points: Sequence[FrontPoint]) -> Iterator[str]:
+    for point in points:
+        shown = ", ".join(_range([member.operator for member in layer.members]) for layer in point.compiled.segments)
+        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}"
 
 
 def _reasons(compiled: CompiledModel) -> list[tuple[int, int, str]]:

@@ -19,11 +19,13 @@ def chosen_backend(
     """The backend called `name`, and remarks on a choice by AUTO. AppError when there is none of that name.
 
     AUTO is compiled where every operator of every model has direct code, the arenas take fewer bytes than the
-    interpreter's, and the constants no more than the flatbuffers; else the interpreter.
+    interpreter's, and the constants no more than the flatbuffers; else the interpreter. Streamed input is compiled.
     """
     if name != AUTO:
         return backend_of(name), ()
     compiled = backend_of(COMPILED)
+    if setup.app.stream_input:
+        return compiled, ("backend auto: compiled, as the input comes row by row",)
     try:
         why = _why_not(compiled, models, setup)
     except (AppError, ModelError, PlanError) as error:

@@ -16,7 +16,7 @@ from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, u
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, TensorSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
@@ -66,6 +66,15 @@ class CompiledSpec:
         """
         buffers = [len(layer.segment.buffers) for layer in self.program.segments if layer.segment is not None]
         return max((align_up(_ROW_BUFFER_BYTES * count + _SEGMENT_FRAME_BYTES, 16) for count in buffers), default=0)
+
+    @property
+    def stream(self) -> StreamSpec | None:
+        """See Runtime."""
+        found, main = self.program.stream, self.program.model.main
+        if found is None:
+            return None
+        element_bytes = main.tensors[main.inputs[found.input]].type.size_bytes
+        return StreamSpec(found.input, found.rows, found.row_bytes // element_bytes, found.row_bytes)
 
     @property
     def own_memory(self) -> str:
@@ -247,6 +256,7 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         slower=None if setup.app.slower is None else setup.app.slower / 100,
         rows=setup.app.rows,
         ram=setup.app.ram,
+        stream=setup.app.stream_input,
     )
 
 
@@ -322,9 +332,9 @@ def _check_library(config: ModelConfig, setup: BuildSetup) -> None:
 
 def _placed(
     specs: Sequence[TensorSpec], tensors: Sequence[int], program: CompiledModel
-) -> tuple[tuple[TensorSpec, int], ...]:
-    """Inputs or outputs with their arena offsets."""
-    return tuple((spec, program.offsets[tensor]) for spec, tensor in zip(specs, tensors, strict=True))
+) -> tuple[tuple[TensorSpec, int | None], ...]:
+    """Inputs or outputs with their arena offsets; None for an input that comes row by row."""
+    return tuple((spec, program.offsets.get(tensor)) for spec, tensor in zip(specs, tensors, strict=True))
 
 
 @dataclass(frozen=True)
@@ -342,6 +352,7 @@ class LinkTensor:
     zero_point: int
     offset: int | None
     bytes: int
+    streamed: bool = False
 
 
 @dataclass(frozen=True)
@@ -382,6 +393,7 @@ def _link_values(program: CompiledModel) -> dict[str, object]:
 def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
     quantization = tensor.quantization
     seen = tensor.index in program.offsets and tensor.index not in program.unseen
+    streamed = program.stream is not None and program.model.main.inputs[program.stream.input] == tensor.index
     return LinkTensor(
         tensor.index,
         tensor.name,
@@ -393,7 +405,8 @@ def _link_tensor(tensor: Tensor, program: CompiledModel) -> LinkTensor:
         0.0 if quantization is None else quantization.scales[0],
         0 if quantization is None else quantization.zero_points[0],
         program.offsets[tensor.index] if seen else None,
-        tensor.size_bytes if seen else 0,
+        tensor.size_bytes if seen or streamed else 0,
+        streamed,
     )
 
 

@@ -96,6 +96,11 @@ class InterpreterSpec:
         return 0
 
     @property
+    def stream(self) -> None:
+        """None: the interpreter's inputs are whole tensors."""
+        return
+
+    @property
     def own_memory(self) -> str:
         """The reason why TFLM's own planner and allocator do not serve this model, in words; "" where they do."""
         if self.static_plan is not None:

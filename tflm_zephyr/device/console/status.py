@@ -22,6 +22,7 @@ STATUS: Mapping[int, str] = MappingProxyType(
         8: "TFLM aborted: a check in it failed",
         9: "TFLM requests other buffers than the app's static plan has; generate the app again",
         10: "a preallocated tensor's buffer is too small or not aligned, or the tensor is not preallocated",
+        11: "rows of the streamed input are missing, are too many, or came in another order",
     }
 )
 _FAULTS: Mapping[int, str] = MappingProxyType(

@@ -108,10 +108,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """A request without sequence number and session, which it gets when it is sent."""
+    """A request without sequence number and session, which it gets when it is sent.
+
+    `runs`: the model's operators may run before it is answered.
+    """
 
     kind: Kind
     payload: bytes = b""
+    runs: bool = False
 
 
 def hello() -> Request:
@@ -129,9 +133,9 @@ def table(which: TableOf, start: int) -> Request:
     return Request(Kind.TABLE, struct.pack("<BH", which, start))
 
 
-def write(index: int, offset: int, data: bytes) -> Request:
-    """Write bytes of an input."""
-    return Request(Kind.WRITE, struct.pack("<HI", index, offset) + data)
+def write(index: int, offset: int, data: bytes, *, streamed: bool = False) -> Request:
+    """Write bytes of an input. `streamed`: the device runs operators on them as they come."""
+    return Request(Kind.WRITE, struct.pack("<HI", index, offset) + data, streamed)
 
 
 WRITE_FIELDS_BYTES = 6

@@ -18,7 +18,8 @@ class TensorInfo:
 
     `index`: in its subgraph. `type`: the schema's name in lower case ("int8", "float32"). `bytes`: size of its data.
     `scale`: None when it is not quantised; the first channel's for a tensor that is quantised per channel.
-    `variable`: the tensor keeps its value from run to run.
+    `variable`: the tensor keeps its value from run to run. `streamed`: an input whose bytes are taken in their order,
+    and that is nowhere as a whole.
     """
 
     index: int
@@ -29,6 +30,7 @@ class TensorInfo:
     scale: float | None = None
     zero_point: int = 0
     variable: bool = False
+    streamed: bool = False
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,9 @@ class DeviceSession(BaseSession):
         """See Session."""
         if not 0 <= index < len(self.hello.tensors):
             raise DeviceError(f"no tensor {index}: the model has {len(self.hello.tensors)}", where=self._link.name)
+        if self.hello.tensors[index].streamed:
+            what = f"tensor {index} comes row by row and is nowhere as a whole"
+            raise DeviceError(what, where=self._link.name, hint="Look at the output of its first layer")
         size = self.hello.tensors[index].bytes
         return self._recovering("reading a tensor", lambda: self._read([(Space.TENSOR, 0, index, size)])[0])
 
@@ -263,12 +266,14 @@ class DeviceSession(BaseSession):
         limits = self.hello.limits
         in_window = frames.most_body_bytes(limits.window_bytes) - messages.HEADER.size
         step = min(limits.payload_bytes, in_window) - messages.WRITE_FIELDS_BYTES
+        streamed = [tensor.streamed for tensor in self.hello.inputs]
         self._ask(
             [
-                messages.write(index, at, bytes(data[at : at + step]))
+                messages.write(index, at, bytes(data[at : at + step]), streamed=streamed[index])
                 for index, data in enumerate(inputs)
                 for at in range(0, len(data), step)
-            ]
+            ],
+            self._run_s if any(streamed) else None,
         )
 
     def _outputs(self) -> tuple[bytes, ...]:

@@ -126,6 +126,7 @@ def _tensor(index: int, cursor: Cursor) -> TensorInfo:
         scale=scale if quantized else None,
         zero_point=zero_point if quantized else 0,
         variable=bool(flags & 1),
+        streamed=bool(flags & 4),
     )
 
 

@@ -23,6 +23,7 @@ enum class Status : int {
 	kAborted = 8,        // TFLM called abort(): one of its checks failed
 	kPlan = 9,           // TFLM requested other buffers than the app's memory plan has
 	kPreallocated = 10,  // a preallocated tensor's buffer is missing, too small or not aligned
+	kInputRows = 11,     // rows of the streamed input are missing, are too many, or came in another order
 };
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.

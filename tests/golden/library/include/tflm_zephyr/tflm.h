@@ -18,6 +18,7 @@ enum tflm_result {
 	TFLM_NOT_READY = 6,
 	TFLM_TENSOR = 7,
 	TFLM_PLAN = 9,
+	TFLM_INPUT_ROWS = 11,
 };
 
 // A result in words.
@@ -42,6 +43,8 @@ static inline const char *tflm_result_text(int result)
 		return "a tensor is not what it was when this code was generated";
 	case TFLM_PLAN:
 		return "TFLM asked for other buffers than the memory plan has";
+	case TFLM_INPUT_ROWS:
+		return "rows of the streamed input are missing, or too many";
 	default:
 		return "no result of TFLM's";
 	}

@@ -332,7 +332,7 @@ bool Device::TableEntry(uint8_t table, uint16_t index)
 		std::memcpy(&scale, &tensor.scale, sizeof(scale));
 		const uint8_t rank = tensor.rank < kLargestRank ? tensor.rank : kLargestRank;
 		Put8(tensor.type);
-		Put8((tensor.variable ? 1 : 0) | (tensor.quantized ? 2 : 0));
+		Put8((tensor.variable ? 1 : 0) | (tensor.quantized ? 2 : 0) | (tensor.streamed ? 4 : 0));
 		Put32(static_cast<uint32_t>(tensor.data.size));
 		Put32(scale);
 		Put32(static_cast<uint32_t>(tensor.zero_point));
@@ -393,7 +393,18 @@ void Device::Write(const Request &request, bool again)
 		Refuse(request, kRange, index);
 		return;
 	}
-	if (!again && size != 0) {
+	if (!again && size != 0 && input.data == nullptr) {
+		const uint32_t start = port_.ticks(port_.context);
+		const int status = model_->take(index, offset, request.payload + kFields, size);
+		taking_ticks_ = (offset == 0 ? 0 : taking_ticks_) + port_.ticks(port_.context) - start;
+		if (status != 0) {
+			Begin();
+			Put16(static_cast<uint16_t>(status));
+			Put8(kInvoke);
+			Answer(request, kModelFailed);
+			return;
+		}
+	} else if (!again && size != 0) {
 		std::memcpy(input.data + offset, request.payload + kFields, size);
 	}
 	Begin();
@@ -439,7 +450,7 @@ void Device::Read(const Request &request)
 	const uint16_t size = Get16(request.payload + 9);
 	Span span;
 	if (!ReadSpan(request.payload[0], Get16(request.payload + 1), index, &span) || offset > span.size ||
-	    size > span.size - offset || size > kPayloadBytes) {
+	    size > span.size - offset || size > kPayloadBytes || (span.data == nullptr && size != 0)) {
 		Refuse(request, kRange, index);
 		return;
 	}
@@ -471,7 +482,11 @@ void Device::Run(const Request &request)
 		}
 		const uint32_t start = port_.ticks(port_.context);
 		status = model_->invoke(capture_ || profile_ ? &observer : nullptr);
-		ticks = port_.ticks(port_.context) - start;
+		ticks = port_.ticks(port_.context) - start + taking_ticks_;
+		if (profile_ && model_->take != nullptr) {
+			model_->operator_ticks[model_->taking_operator] += taking_ticks_;
+		}
+		taking_ticks_ = 0;
 		doing_ = Doing::kNothing;
 	}
 	if (current_.session != session_) {  // the host that asked is gone

@@ -227,8 +227,8 @@ void Mlperf::Infer(char *rest)
 	Say("\r\n");
 	// Each inference has its input anew, as other tensors may take its memory.
 	for (int32_t i = 0; i < warmups && status == 0; ++i) {
-		SetInput();
-		status = model_.invoke(nullptr);
+		status = SetInput();
+		status = status != 0 ? status : model_.invoke(nullptr);
 		Clock();
 	}
 	Say("m-warmup-done\r\nm-infer-start-");
@@ -236,8 +236,8 @@ void Mlperf::Infer(char *rest)
 	Say("\r\n");
 	Timestamp();
 	for (int32_t i = 0; i < count && status == 0; ++i) {
-		SetInput();
-		status = model_.invoke(nullptr);
+		status = SetInput();
+		status = status != 0 ? status : model_.invoke(nullptr);
 		Clock();
 	}
 	Timestamp();
@@ -257,7 +257,7 @@ const char *Mlperf::Unfit()
 {
 	Tensor tensor;
 	const Span input = model_.input(0);
-	if (model_.inputs != 1 || input.data == nullptr ||
+	if (model_.inputs != 1 || input.size == 0 ||
 	    !model_.tensor(0, static_cast<size_t>(model_.input_tensor(0)), &tensor)) {
 		return "The model has not one input";
 	}
@@ -277,26 +277,36 @@ const char *Mlperf::Unfit()
 	return nullptr;
 }
 
-// What is loaded, as the model's input takes it.
-void Mlperf::SetInput()
+// What is loaded, as the model's input takes it: at its place, or in pieces where it is streamed. The model's status.
+int Mlperf::SetInput()
 {
 	Tensor tensor;
 	const Span input = model_.input(0);
 	model_.tensor(0, static_cast<size_t>(model_.input_tensor(0)), &tensor);
-	if (Floats() && tensor.type == kInt8) {
-		for (size_t i = 0; i < input.size; ++i) {
-			const float value = LoadedAt(i);
-			float level = std::round(value / tensor.scale) + static_cast<float>(tensor.zero_point);
-			level = level < -128.0f ? -128.0f : level > 127.0f ? 127.0f : level;
-			input.data[i] = static_cast<uint8_t>(static_cast<int8_t>(level));
-		}
-		return;
-	}
+	const bool floats = Floats() && tensor.type == kInt8;
 	// From 0..255 to -128..127.
 	const bool pixels = (Is(model_.name, "vww01") || Is(model_.name, "ic01")) && tensor.type == kInt8;
-	for (size_t i = 0; i < input.size; ++i) {
-		input.data[i] = static_cast<uint8_t>(buffer_.data[i] ^ (pixels ? 0x80 : 0));
+	uint8_t piece[64];
+	uint8_t *const to = input.data != nullptr ? input.data : piece;
+	const size_t step = input.data != nullptr ? input.size : sizeof(piece);
+	int status = 0;
+	for (size_t first = 0; first < input.size && status == 0; first += step) {
+		const size_t count = input.size - first < step ? input.size - first : step;
+		for (size_t i = 0; i < count; ++i) {
+			to[i] = floats ? LevelAt(tensor, first + i)
+				       : static_cast<uint8_t>(buffer_.data[first + i] ^ (pixels ? 0x80 : 0));
+		}
+		status = input.data != nullptr ? 0 : model_.take(0, static_cast<uint32_t>(first), piece, count);
 	}
+	return status;
+}
+
+// A loaded float at the input's scale.
+uint8_t Mlperf::LevelAt(const Tensor &tensor, size_t index) const
+{
+	float level = std::round(LoadedAt(index) / tensor.scale) + static_cast<float>(tensor.zero_point);
+	level = level < -128.0f ? -128.0f : level > 127.0f ? 127.0f : level;
+	return static_cast<uint8_t>(static_cast<int8_t>(level));
 }
 
 bool Mlperf::Floats() const

@@ -32,7 +32,8 @@ private:
 	void Results();
 	void Timestamp();
 	const char *Unfit();
-	void SetInput();
+	int SetInput();
+	uint8_t LevelAt(const Tensor &tensor, size_t index) const;
 	bool Floats() const;
 	float LoadedAt(size_t index) const;
 	float OutputAt(const Tensor &tensor, size_t index);

@@ -7,8 +7,8 @@
 #include "models/dense_layers.hpp"
 #include "trace.hpp"
 #ifdef CONFIG_TFLM_APP_HOST_LINK
+#include "link/cycles.hpp"
 #include "models/dense_data.hpp"
-#include <zephyr/kernel.h>
 #endif
 
 namespace models::dense {
@@ -113,11 +113,11 @@ tflm_link::Span SpanOf(Bytes bytes)
 int Watched(const tflm_link::Observer *observer)
 {
 	for (size_t layer = 0; layer < kLayers; ++layer) {
-		const uint32_t start = k_cycle_get_32();
+		const uint32_t start = tflm_link::Cycles();
 		if (!RunLayer(g_arena, layer)) {
 			return static_cast<int>(Status::kInvoke);
 		}
-		observer->ended(observer->context, layer, k_cycle_get_32() - start);
+		observer->ended(observer->context, layer, tflm_link::Cycles() - start);
 	}
 	return 0;
 }

@@ -37,6 +37,7 @@ struct Tensor {
 	float scale;
 	int32_t zero_point;
 	Span data;  // nullptr where it has none
+	bool streamed = false;  // an input whose bytes are taken one after the other
 };
 
 struct Operator {
@@ -80,6 +81,10 @@ struct Model {
 	uint16_t tensors;  // of the main subgraph
 	uint16_t operators;  // of all subgraphs
 	uint32_t *operator_ticks;  // room for all of them
+	// Takes bytes of a streamed input, whose span has a size and no data: from 0 on, and then from where it has got to.
+	// Operators run meanwhile; `taking_operator` stands for all of them.
+	int (*take)(size_t index, uint32_t offset, const uint8_t *data, size_t size) = nullptr;
+	uint16_t taking_operator = 0;
 };
 
 struct Stacks {
@@ -173,6 +178,7 @@ private:
 	bool profile_ = false;
 	Operator paused_at_ = {};
 	int init_status_ = kNoModel;
+	uint32_t taking_ticks_ = 0;  // of the bytes of a streamed input that have come
 	Request current_ = {};  // what runs, or let it go on
 	// The answer to the last request that changed something, for a host that did not get it.
 	uint16_t kept_seq_ = 0;
