@@ -204,7 +204,8 @@ def _models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         choices=("interpreter", "compiled", "auto"),
-        help="TFLM's interpreter (default); compiled: kernel calls with constant parameters, less RAM and flash; auto",
+        help="TFLM's interpreter (default); compiled: kernel calls with constant parameters, less RAM and flash; "
+        "auto: compiled where that is sure to be smaller",
     )
     parser.add_argument(
         "--planner",

@@ -32,7 +32,7 @@ class GoldenRuns:
     """Runs with their outputs (none when no reference runs the model), the engines that made them, and remarks.
 
     `inputs` names the inputs' origin, `outputs` the engines that gave the outputs, `engines` the version of each engine
-    that ran the model. `warning` says that TFLM on the host did not run it.
+    that ran the model. `warning` says that TFLM on the host did not run it, `refusal` why, as far as it should have.
     """
 
     runs: tuple[GoldenSpec, ...]
@@ -41,6 +41,7 @@ class GoldenRuns:
     engines: Mapping[str, str]
     notes: tuple[str, ...] = ()
     warning: str = ""
+    refusal: str = ""
 
     @property
     def source(self) -> str:
@@ -90,7 +91,8 @@ def golden_runs(
     elif found.refusal:
         warning = f"{found.refusal}; {_ADVICE}"
     runs = tuple(GoldenSpec(run.inputs, run.outputs) for run in found.golden)
-    return GoldenRuns(runs, origin, found.source, found.engines, notes, warning)
+    refusal = "" if config.custom_operators else found.refusal
+    return GoldenRuns(runs, origin, found.source, found.engines, notes, warning, refusal)
 
 
 def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:

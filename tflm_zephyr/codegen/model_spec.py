@@ -15,6 +15,7 @@ from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.spec import ModelSpec
 from tflm_zephyr.codegen.tensor_interface import tensor_spec
+from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.model import Model
 
@@ -49,6 +50,9 @@ def built_model(
     runs = _NO_RUNS
     if golden.wanted:
         runs = golden_runs(item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
+        if runs.refusal and not backend.prepares_on_device:
+            hint = "Convert it again; compiled code would run it without TFLM's checks"
+            raise ModelError(runs.refusal, where=model.where, hint=hint)
     runtime, arena = backend.build(item, setup)
     main = item.model.main
     spec = ModelSpec(

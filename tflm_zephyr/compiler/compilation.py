@@ -32,6 +32,7 @@ from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
+from tflm_zephyr.compiler.shapes import misfit
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -167,6 +168,10 @@ def _check(model: Model, inputs: Collection[int]) -> None:
     constant = [main.tensors[i] for i in main.outputs if main.tensors[i].is_constant]
     if constant:
         raise _refusal(model, f"its output {constant[0].label} is a constant")
+    for operator in main.operators:
+        for i in operator.outputs:
+            if i >= 0 and main.tensors[i].is_constant:
+                raise _refusal(model, f"{operator.label} writes {main.tensors[i].label}, a constant")
     written = {i for operator in main.operators for i in operator.outputs} | {*main.inputs, *inputs}
     for i in (*main.outputs, *(i for operator in main.operators for i in operator.inputs if i >= 0)):
         tensor = main.tensors[i]
@@ -285,10 +290,13 @@ def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants)
     builder = LayerBuilder(node, node.operator.index, libraries, constants)
     if emit is None or node.operator.custom_code is not None:
         raise NotDirectError("has no direct code")
+    why = misfit(node)
+    if why:
+        raise node.fail(why)
     try:
         emit(builder)
     except ArithmeticError:  # parameters that TFLM's Prepare leaves undefined
-        raise NotDirectError("has a tensor whose scale is zero, or missing") from None
+        raise NotDirectError("has a scale, a stride or another parameter that is zero, missing or no number") from None
     layer = builder.build()
     try:
         rule = ROWS.get(node.operator.key)

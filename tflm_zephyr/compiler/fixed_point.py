@@ -53,6 +53,8 @@ def multiplier(real: float) -> Multiplier:
     """QuantizeMultiplier()."""
     if real == 0.0:
         return Multiplier(0, 0)
+    if not math.isfinite(real):
+        raise ArithmeticError(f"{real} is no multiplier")
     fraction, shift = math.frexp(real)
     value = rounded(fraction * 2.0**31)
     if value == 1 << 31:
@@ -62,7 +64,9 @@ def multiplier(real: float) -> Multiplier:
 
 
 def logarithm(scale: float) -> float:
-    """The binary logarithm that CheckedLog2() rounds, in float32."""
+    """The binary logarithm that CheckedLog2() rounds, in float32. ArithmeticError for what has none."""
+    if not (math.isfinite(scale) and scale > 0):
+        raise ArithmeticError(f"{scale} has no logarithm")
     return float32(float32(math.log(scale)) * float32(1.0 / float32(math.log(2.0))))
 
 
@@ -85,7 +89,10 @@ def float_range(activation: int) -> tuple[float, float]:
 
 def quantised(real: float, scale: float, zero_point: int) -> int:
     """The quantised value of `real`, divided in float32."""
-    return zero_point + rounded(float32(float32(real) / float32(scale)))
+    found = float32(float32(real) / float32(scale))
+    if not math.isfinite(found):
+        raise ArithmeticError(f"{real} has no quantised value with a scale of {scale}")
+    return zero_point + rounded(found)
 
 
 def softmax_scaling(beta: float, scale: float) -> tuple[Multiplier, int]:
@@ -93,5 +100,7 @@ def softmax_scaling(beta: float, scale: float) -> tuple[Multiplier, int]:
     bits = 5
     real = min(float32(beta) * float32(scale) * (1 << (31 - bits)), 2.0**31 - 1.0)
     found = multiplier(real)
+    if found.shift < 0:
+        raise ArithmeticError("a scale that TFLM's Prepare shifts by less than nothing")
     radius = 1.0 * ((1 << bits) - 1) * (1 << (31 - bits)) / (1 << found.shift)
     return found, -math.floor(radius)

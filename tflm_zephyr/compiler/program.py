@@ -6,6 +6,7 @@ Nothing here is C but the texts of arguments and fields, which are expressions; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from tflm_zephyr.compiler.row_program import RowForm, RowSegment, StreamedInput
 from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
+_NO_WORD = re.compile(r"[^A-Za-z0-9]+")  # custom operators have names of any characters
 SCRATCH = -1
 """The tensor's index in a Pointer or an Access that is of the layer's scratch buffer."""
 
@@ -280,7 +282,7 @@ class Layer:
         """The function's name: "Layer3Conv2d", or "Layers0To3" for a segment."""
         if self.segment is not None:
             return f"Layers{self.members[0].operator}To{self.operator}"
-        return f"Layer{self.operator}" + "".join(word.capitalize() for word in self.key.split("_"))
+        return f"Layer{self.operator}" + "".join(word.capitalize() for word in _NO_WORD.split(self.key))
 
     def moves(self, pointer: str) -> bool:
         """Whether the pointer moves on between the runs of a call."""

@@ -71,6 +71,32 @@ def test_int16_softmax_of_one_class_is_for_reference(kind: str, classes: int, *,
     assert ("overflows for rows of one element" in miscomputed(parse_model(case.build()))) is wrong
 
 
+@pytest.mark.parametrize(
+    ("window", "bias", "why"),
+    [
+        (3, True, ""),
+        (3, False, "reads beside the bias, which is absent"),
+        (1, True, "fails for 1x1 weights with groups of channels"),
+    ],
+)
+def test_groups_of_channels_that_cmsis_nn_gets_wrong(window: int, bias: bool, why: str) -> None:
+    image = Spec((1, 4, 4, 4), "int8", scale=0.1)
+    weights = Spec((8, window, window, 2), "int8", (1,) * (16 * window * window), scale=0.02)
+    biases = (Spec((8,), "int32", tuple(range(8)), scale=0.002),) if bias else ()
+    options = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    case = Case("CONV_2D", (image, weights, *biases), (Spec((1, 4, 4, 8), "int8", scale=0.1),), options)
+    found = miscomputed(parse_model(case.build()))
+    assert why in found and bool(why) == bool(found)
+
+
+@pytest.mark.parametrize(("zero_point", "rank", "wrong"), [(0, 3, False), (3, 2, False), (3, 3, True)])
+def test_dense_weights_with_a_zero_point(zero_point: int, rank: int, *, wrong: bool) -> None:
+    weights = Spec((8, 4), "int8", tuple(range(32)), scale=0.02, zero_point=zero_point)
+    source, output = (Spec((1,) * (rank - 1) + (size,), "int8", scale=0.1) for size in (4, 8))
+    case = Case("FULLY_CONNECTED", (source, weights), (output,), {"keep_num_dims": True})
+    assert ("ignores the zero point of the weights" in miscomputed(parse_model(case.build()))) is wrong
+
+
 def test_a_workspace_without_cmsis_nn() -> None:
     lacking = choose("auto", [M3], ("reference",))
     assert lacking.names == ("reference",) and len(lacking.notes) == 1

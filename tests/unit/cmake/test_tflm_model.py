@@ -151,7 +151,7 @@ def test_the_calls_arguments_come_before_kconfigs(project: Project) -> None:
         "--kernels cmsis_nn", "--arena 4096", "--arena-section .x", "--plan static", "--overlap off", "--order model",
         f"--labels {project.folder}/labels.txt", "--core cortex-m4", f"--tflm-dir {project.folder}/tflm",
         f"--cmsis-nn-dir {project.folder}/nn", f"--zephyr-base {project.folder}/zephyr",
-        "--backend compiled --rows --ram 16K --slower 2.5%",
+        "--backend compiled --ram 16K --slower 2.5% --rows",
     ):  # fmt: skip
         assert wanted in line, wanted
     assert "arm.c.o" in project.build()
@@ -166,11 +166,11 @@ set(CONFIG_TFLM_ZEPHYR_PLAN_ONLINE y)
 unset(CONFIG_TFLM_ZEPHYR_IN_PLACE)
 set(CONFIG_TFLM_ZEPHYR_ARENA_SECTION DTCM)
 set(CONFIG_TFLM_ZEPHYR_DEBUG y)
-set(CONFIG_TFLM_ZEPHYR_BACKEND_COMPILED y)
+set(CONFIG_TFLM_ZEPHYR_BACKEND_INTERPRETER y)
 """
     project.configure(CALL, settings=settings)
     line = project.generated[-1]
-    assert "--kernels reference --plan online --backend compiled --overlap off --arena-section DTCM --debug" in line
+    assert "--kernels reference --plan online --backend interpreter --overlap off --arena-section DTCM --debug" in line
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,7 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
             (["tflm_model(app NAME net)"], "", "NAME or MODEL is missing"),
             ([CALL.replace(")", " ARENAS 5)")], "", "tflm_model(app): ARENAS;5 : not an argument"),
             ([CALL], "set(CONFIG_64BIT y)", "not known for 64 bits. Give ARENA; net_arena() says what is used"),
+            ([CALL.replace(")", " ROWS banana)")], "", "tflm_model(app NAME net): ROWS is on or off, not banana"),
             (
                 [CALL, "tflm_model(app NAME two MODEL net.model KERNELS cmsis_nn)"],
                 "",
@@ -214,6 +215,22 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
 )
 def test_what_cannot_be_is_said(project: Project, calls: list[str], settings: str, error: str) -> None:
     assert error in project.configure(*calls, settings=settings)
+
+
+@pytest.mark.parametrize("given", ["BACKEND compiled", "ROWS on", "RAM 16K", "SLOWER 5%"])
+def test_compiled_models_get_no_defaults_for_plans(project: Project, given: str) -> None:
+    """Kconfig's choices of plans are the interpreter's; a planned arena is known for 64 bits too."""
+    settings = """
+unset(CONFIG_TFLM_ZEPHYR_PLAN_PACKED)
+set(CONFIG_TFLM_ZEPHYR_PLAN_STATIC y)
+unset(CONFIG_TFLM_ZEPHYR_IN_PLACE)
+set(CONFIG_64BIT y)
+"""
+    assert "Give ARENA" not in project.configure(CALL.replace(")", f" {given})"), settings=settings)
+    assert "--plan" not in project.generated[-1] and "--overlap" not in project.generated[-1]
+    option, value = given.split()
+    wanted = "--rows" if option == "ROWS" else f"--{option.lower()} {value}"
+    assert wanted in project.generated[-1]
 
 
 def test_pythons_own_path_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

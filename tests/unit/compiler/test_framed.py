@@ -8,6 +8,7 @@ import struct
 import pytest
 
 from tests.helpers.compiled_models import REFERENCE, compiled_model
+from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import unary
 from tests.host.networks import mixed_network
 from tests.host.operator_models import CASES, Case, Spec, together
@@ -76,3 +77,8 @@ def test_an_operator_without_a_registration_is_named() -> None:
 def test_mixed_networks_are_proven(seed: int) -> None:
     program = compiled_model(mixed_network(seed))
     assert 0 < len(program.framed) < len(program.layers)
+
+
+@pytest.mark.parametrize(("name", "function"), [("My-Op.v2", "Layer0MyOpV2"), ("tf/Flex Op", "Layer0TfFlexOp")])
+def test_a_custom_operators_name_makes_a_function(name: str, function: str) -> None:
+    assert compiled_model(with_custom(name)).layers[0].name == function

@@ -60,8 +60,9 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     if file is None and args.backend is None:
         config = replace(config, backend=_implied_backend(config))
     if config.backend == "interpreter" and config.wants_compiled_code:
-        what = f"{_named(config, file)} for compiled code, and the backend is the interpreter"
-        hint = "Take --backend compiled" if file is None else "Set backend: compiled, or drop the option"
+        typed = args.backend is not None
+        what = f"{_named(config, args)} for compiled code, and {'--backend' if typed else 'the backend'} is interpreter"
+        hint = "Take --backend compiled" if file is None or typed else "Set backend: compiled, or drop the option"
         raise AppError(what, where=str(file or args.tflm_command), hint=hint)
     return config
 
@@ -73,12 +74,12 @@ def _implied_backend(config: AppConfig) -> str:
     return "compiled" if config.wants_compiled_code else config.backend
 
 
-def _named(config: AppConfig, file: Path | None) -> str:
-    """The options that only compiled code has and that are given, with their verb."""
+def _named(config: AppConfig, args: argparse.Namespace) -> str:
+    """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
     given = [("rows", config.rows), ("stream_input", config.stream_input)]
     given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
     words = [name for name, is_given in given if is_given]
-    names = [f"--{name.replace('_', '-')}" if file is None else f"{name}:" for name in words]
+    names = [f"--{name.replace('_', '-')}" if getattr(args, name, None) is not None else f"{name}:" for name in words]
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 

@@ -88,6 +88,8 @@ class Backend(ABC):
     """Each model has UseArena(), and src/measure.cpp finds its smallest arena by trying."""
     records_allocations: ClassVar[bool] = False
     """An app can print the arena's allocations, section by section."""
+    prepares_on_device: ClassVar[bool] = True
+    """TFLM's own Prepare runs when the app starts, and refuses a model that it cannot run."""
     measured_base: ClassVar[bool] = False
     """The boards' size tables, measured on apps with the MicroInterpreter, hold for apps of this backend."""
 

@@ -114,6 +114,7 @@ class Compiled(Backend):
     zephyr_modules: ClassVar[tuple[str, ...]] = ("tflite-micro",)
     answers_host: ClassVar[bool] = True
     measured_base: ClassVar[bool] = True
+    prepares_on_device: ClassVar[bool] = False
 
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """See Backend. The order of the operators is that of the interpreter's arena."""

@@ -123,19 +123,22 @@ def _sums_context(b: LayerBuilder) -> str:
     node = b.node
     if _as_convolution(node) or not any(mve for _, mve in b.cores):
         return arm_context(b, "nullptr")
-    return weight_sums(b, 1, -zero_point_of(node.input(0)), node.optional_input(2))
+    offset, own = -zero_point_of(node.input(0)), -zero_point_of(node.input(1))
+    return weight_sums(b, 1, offset, node.optional_input(2), own)
 
 
-def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None) -> str:
+def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0) -> str:
     """The address of a context with the rows' sums, which functions for cores with Helium want."""
-    array, rows = row_sums(b, "sums", place, offset, bias)
+    array, rows = row_sums(b, "sums", place, offset, bias, weights_offset)
     return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
 
 
-def row_sums(b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor | None) -> tuple[str, int]:
+def row_sums(
+    b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0
+) -> tuple[str, int]:
     """An array of the sums of the weights' rows times the input's offset, plus the bias, and its length.
 
-    arm_vector_sum_s8(); TFLM computes them in Prepare or at each run.
+    `weights_offset` is added to each weight. arm_vector_sum_s8(); TFLM computes them in Prepare or at each run.
     """
     weights = b.node.input(place)
     rows, columns = weights.shape
@@ -144,7 +147,8 @@ def row_sums(b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor |
         raise b.refuse("has weights or a bias that are computed")
     values = struct.unpack(f"<{rows * columns}b", data)
     start = (0,) * rows if bias is None else struct.unpack(f"<{rows}i", bias.data or b"")
-    sums = [start[row] + offset * sum(values[row * columns : (row + 1) * columns]) for row in range(rows)]
+    totals = [sum(values[row * columns : (row + 1) * columns]) + columns * weights_offset for row in range(rows)]
+    sums = [start[row] + offset * totals[row] for row in range(rows)]
     return b.int32s(name, sums, f"of the rows of {weights.label}"), rows
 
 

@@ -9,7 +9,7 @@ import math
 def float_text(value: float) -> str:
     """A float literal that reads back as the same float32."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no finite float")
+        raise ArithmeticError(f"{value} is no finite float")
     text = f"{value:.9g}"
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
@@ -17,7 +17,7 @@ def float_text(value: float) -> str:
 def double_text(value: float) -> str:
     """A double literal that reads back as the same double."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no finite double")
+        raise ArithmeticError(f"{value} is no finite double")
     return repr(float(value))
 
 

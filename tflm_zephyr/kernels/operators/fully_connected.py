@@ -24,6 +24,7 @@ from tflm_zephyr.kernels.quantisation import (
     check_int16_zero_points,
     dense_channels,
     scale_of,
+    zero_point_of,
 )
 from tflm_zephyr.kernels.revisions import BEFORE_4_4, SINCE_4_4
 from tflm_zephyr.kernels.spec import CmsisNn, Kernel, OperatorSpec, Specs, dims_copy, types
@@ -197,9 +198,21 @@ def _matmul_macs(node: Node) -> int:
     return node.output().elements * (node.input(0).shape[-1] if node.input(0).shape else 1)
 
 
+def _arm_ignores_zero_point(node: Node, core: Core) -> str:
+    """cmsis_nn/fully_connected.cc calls a 1x1 convolution for outputs of more than two dimensions and a depth that 4
+    divides, and a convolution's weights have no zero point."""
+    weights = node.input(1)
+    ignores = node.input(0).type is TensorType.INT8 and zero_point_of(weights) != 0 and _as_convolution(node)
+    return "ignores the zero point of the weights" if ignores else ""
+
+
 _FULLY_CONNECTED = OperatorSpec(
     Kernel(int4_weights, _persistent, _in_place, _last_reads),
-    CmsisNn(Kernel(_arm_scratch, _arm_persistent, _arm_in_place, _arm_last_reads), WEIGHTED),
+    CmsisNn(
+        Kernel(_arm_scratch, _arm_persistent, _arm_in_place, _arm_last_reads),
+        WEIGHTED,
+        miscomputes=_arm_ignores_zero_point,
+    ),
     types("i0 i1 o0 i2", "float32 float32 float32 float32", "int8 int8|int4 int8 int32", "int16 int8 int16 int64"),
     (_check, _check_int16),
     _macs,
