@@ -24,7 +24,7 @@ def reading(path: Path, error: type[ToolError], *, missing: str, hint: str = "")
     except FileNotFoundError:
         raise error("no such file", where=str(path), hint=missing) from None
     except IsADirectoryError:
-        raise error("is a folder, not a file", where=str(path), hint=missing) from None
+        raise error("is a directory, not a file", where=str(path), hint=missing) from None
     except OSError as err:
         raise error(f"cannot be read: {err.strerror or err}", where=str(path), hint=hint) from None
     except ValueError as err:

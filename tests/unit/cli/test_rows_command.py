@@ -119,7 +119,7 @@ def test_the_interpreter_has_no_rows(
 ) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "interpreter", *flag, "-o", str(tmp_path / "app")]
     assert main(given) == 1
-    what = f"{flag[0]} is for compiled code, and the backend is the interpreter. Take --backend compiled"
+    what = f"{flag[0]} is for compiled code, and --backend is interpreter. Take --backend compiled"
     assert what in capsys.readouterr().err
     assert not (tmp_path / "app").exists()
 
@@ -146,7 +146,7 @@ def test_an_app_files_interpreter_has_no_rows(
     file.write_text(f"models: [{model}]\n{option}\n", encoding="utf-8")
     assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
     name = option.partition(" ")[0]
-    assert f"{name} is for compiled code, and the backend is the interpreter" in capsys.readouterr().err
+    assert f"{name} is for compiled code, and the backend is interpreter" in capsys.readouterr().err
 
 
 def test_a_budget_of_flash_chooses_the_backend(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
