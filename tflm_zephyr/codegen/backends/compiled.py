@@ -130,6 +130,8 @@ class Compiled(Backend):
         cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
         layers = len(program.layers)
         note = f"tensors and scratch of {layers} {'layer' if layers == 1 else 'layers'}"
+        if program.stream is not None:
+            note += f", input {program.stream.input} in {program.stream.rows:,} rows"
         if program.framed:
             note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.framed)} of them"
         unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))
