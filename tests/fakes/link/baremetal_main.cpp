@@ -70,7 +70,7 @@ int main()
 	}
 #endif
 	const tflm_link::Port port = {nullptr, Read, Write, [](void *) { return Ticks(); }, [](void *, bool) {}};
-	const tflm_link::App app = {"toy_app", "mps2/an385", "none", "no-revision", "no-zephyr", toy::Models(), 2, 25000000, 2048, nullptr};
+	const tflm_link::App app = {"toy_app", "mps2/an385", "none", "no-revision", "no-zephyr", toy::Models(), 3, 25000000, 2048, nullptr};
 	static tflm_link::Device device(port, app);
 	device.Start();
 	while (true) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // MLPerf Tiny's dialect on stdin and stdout. Arguments: the model's name, its input's type and number of elements, its
-// output's; then: plain (neither is quantised), broken (it does not initialise), fails (nor does it run), two (inputs).
+// output's; then: plain (neither is quantised), broken (it does not initialise), fails (nor does it run), two (inputs),
+// streamed (the input is taken in pieces, anew for each run).
 //
 // The model halves its input's elements, as many as the output has, towards zero. The output is in the input's memory.
 #include <cstdlib>
@@ -33,6 +34,8 @@ Form g_out;
 bool g_plain;
 bool g_broken;
 bool g_fails;
+bool g_streamed;
+size_t g_taken;
 
 Form FormOf(const char *type, const char *elements)
 {
@@ -72,8 +75,23 @@ void Put(const Form &form, size_t index, double value)
 	std::memcpy(at, form.type->number == 0 ? static_cast<const void *>(&real) : &level, form.type->bytes);
 }
 
+int Take(size_t, uint32_t offset, const uint8_t *data, size_t size)
+{
+	g_taken = offset == 0 ? 0 : g_taken;
+	if (offset != g_taken || size > g_in.Bytes() - g_taken) {
+		return 11;
+	}
+	std::memcpy(g_data + offset, data, size);
+	g_taken += size;
+	return 0;
+}
+
 int Invoke(const tflm_link::Observer *)
 {
+	if (g_streamed && g_taken != g_in.Bytes()) {
+		return 11;
+	}
+	g_taken = 0;
 	static double halves[kMostBytes];
 	for (size_t i = 0; i < g_out.elements; ++i) {
 		halves[i] = Get(g_in, i) / 2;
@@ -124,7 +142,9 @@ int main(int count, char **words)
 	model.name = words[1];
 	model.init = [] { return g_broken ? 4 : 0; };
 	model.invoke = Invoke;
-	model.input = [](size_t) { return Span{g_data, g_in.Bytes()}; };
+	g_streamed = Has(count, words, "streamed");
+	model.input = [](size_t) { return Span{g_streamed ? nullptr : g_data, g_in.Bytes()}; };
+	model.take = g_streamed ? Take : nullptr;
 	model.input_tensor = [](size_t) -> int32_t { return 0; };
 	model.output_tensor = [](size_t) -> int32_t { return 1; };
 	model.tensor = Tensor;

@@ -56,7 +56,7 @@ int main(int count, char **words)
 	toy::during_invoke = DuringInvoke;
 	toy::now = posix_port::Ticks;
 	const tflm_link::Port port = posix_port::Open();
-	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 2, 1000000, WINDOW_BYTES, nullptr};
+	const tflm_link::App app = {"toy_app", "host", "none", "no-revision", "no-zephyr", toy::Models(), 3, 1000000, WINDOW_BYTES, nullptr};
 	static tflm_link::Device device(port, app);
 	device.Start();
 	while (true) {

@@ -90,6 +90,54 @@ bool Op(size_t index, tflm_link::Operator *op)
 	return index < 2;
 }
 
+// The third model folds its input, which comes in pieces, into a few bytes.
+constexpr size_t kFolded = 64;
+const int32_t kFoldedShape[] = {1, 64};
+const int32_t kFoldedTensor[] = {1};
+uint8_t g_folded[kFolded];
+size_t g_taken;
+
+int Take(size_t, uint32_t offset, const uint8_t *data, size_t size)
+{
+	if (offset == 0) {
+		g_taken = 0;
+		std::memset(g_folded, 0, sizeof(g_folded));
+	}
+	if (offset != g_taken || size > kBytes - g_taken) {
+		return 11;
+	}
+	for (size_t i = 0; i < size; ++i, ++g_taken) {
+		uint8_t &place = g_folded[g_taken % kFolded];
+		place = static_cast<uint8_t>(31 * place + data[i]);
+	}
+	return 0;
+}
+
+int Fold(const Observer *observer)
+{
+	if (g_taken != kBytes) {
+		return 11;
+	}
+	g_taken = 0;
+	if (observer != nullptr) {
+		observer->ended(observer->context, 0, 1);
+	}
+	return 0;
+}
+
+bool FoldTensor(size_t subgraph, size_t index, tflm_link::Tensor *tensor)
+{
+	if (subgraph != 0 || index > 1) {
+		return false;
+	}
+	if (index == 0) {
+		*tensor = {"image", 5, kShape, 3, 9, false, true, 0.5f, -3, {nullptr, kBytes}, true};
+	} else {
+		*tensor = {"folded", 6, kFoldedShape, 2, 9, false, true, 0.5f, -3, {g_folded, kFolded}};
+	}
+	return true;
+}
+
 const tflm_link::Model kModels[] = {
 	{
 		"toy",
@@ -131,13 +179,41 @@ const tflm_link::Model kModels[] = {
 		0,
 		g_ticks,
 	},
+	{
+		"streamed",
+		"00112233445566778",
+		"given",
+		[] { return 0; },
+		[] {
+			g_taken = 0;
+			return 0;
+		},
+		Fold,
+		[](size_t) { return Span{nullptr, kBytes}; },
+		[](size_t) { return Span{g_folded, kFolded}; },
+		[](size_t) -> int32_t { return 0; },
+		[](size_t) -> int32_t { return 1; },
+		FoldTensor,
+		[](size_t index, tflm_link::Operator *op) {
+			*op = {105, nullptr, 0, 0, kFoldedTensor, 1};
+			return index < 1;
+		},
+		[] { return tflm_link::Arena{100, 100, 0}; },
+		1,
+		1,
+		2,
+		1,
+		g_ticks,
+		Take,
+		0,
+	},
 };
 
 }  // namespace
 
 const tflm_link::Model *const *Models()
 {
-	static const tflm_link::Model *const kAll[] = {&kModels[0], &kModels[1]};
+	static const tflm_link::Model *const kAll[] = {&kModels[0], &kModels[1], &kModels[2]};
 	return kAll;
 }
 

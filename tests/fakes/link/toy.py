@@ -26,6 +26,14 @@ def expected(data: bytes) -> bytes:
     return bytes((3 * (byte ^ 0x55) + 1) & 0xFF for byte in reversed(data))
 
 
+def folded(data: bytes) -> bytes:
+    """What the model "streamed" makes of its input."""
+    found = bytearray(64)
+    for k, byte in enumerate(data):
+        found[k % 64] = (31 * found[k % 64] + byte) & 0xFF
+    return bytes(found)
+
+
 def sources(folder: Path) -> Path:
     """The generated src/link in `folder`, which is returned."""
     for path, data in render_link().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
@@ -129,20 +130,22 @@ def test_too_little_work_allowed_says_how_much_there_is() -> None:
         compile_model(MODEL, PLAIN, stream=True, slower=0.0)
 
 
-def test_a_reshape_comes_first() -> None:
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_reshapes_come_first(count: int) -> None:
     model = ModelBuilder(seed=1)
     main = model.subgraph()
     source = image(main, (1, 200), "x")
-    rows = image(main, (1, 20, 10, 1))
-    main.op(
-        "RESHAPE", [source, main.tensor((4,), "int32", data="random")], [rows], options={"new_shape": [1, 20, 10, 1]}
-    )
-    main.inputs, main.outputs = [source], [conv(main, rows, (1, 20, 10, 1), (1, 18, 8, 2), (3, 3))]
+    given = [source]
+    for shape in ((20, 10), (1, 20, 10), (1, 20, 10, 1))[-count:]:
+        sizes = numpy.array(shape, "int32")
+        given.append(image(main, shape))
+        main.op("RESHAPE", [given[-2], main.tensor((len(shape),), "int32", data=sizes)], [given[-1]], options={})
+    main.inputs, main.outputs = [source], [conv(main, given[-1], (1, 20, 10, 1), (1, 18, 8, 2), (3, 3))]
     compiled = compile_model(parse_model(model.finish()), PLAIN, stream=True, slower=1.0)
     _, segment, stream = streamed(compiled)
-    assert (stream.input, stream.tensor, stream.rows, stream.row_bytes) == (0, rows, 20, 10)
-    assert compiled.offsets.keys().isdisjoint({source, rows})
-    assert segment.operators == (1,)
+    assert (stream.input, stream.tensor, stream.rows, stream.row_bytes) == (0, given[-1], 20, 10)
+    assert compiled.offsets.keys().isdisjoint(given)
+    assert segment.operators == (count,)
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 1, 3), (1, 1, 40, 3)])

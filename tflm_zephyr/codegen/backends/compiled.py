@@ -25,7 +25,7 @@ from tflm_zephyr.model import Model, Operator, Tensor, TensorType
 from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 
 _ROW_BUFFER_BYTES = 20
-_SEGMENT_FRAME_BYTES = 96
+_SEGMENT_FRAME_BYTES, _STREAM_FRAME_BYTES = 96, 144
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
 
@@ -62,10 +62,13 @@ class CompiledSpec:
     def extra_stack_bytes(self) -> int:
         """Bytes of stack of the largest segment's function, between its caller and its layers' functions.
 
-        GCC 12.2 took 36 bytes beside the row buffers at -Os and -O2, in one frame, and 76 at -O0 in two.
+        GCC 12.2 took 36 bytes beside the row buffers at -Os and -O2, in one frame, and 76 at -O0 in two; where rows of
+        the input are taken in, 60 in one frame, and 140 at -O0 in three.
         """
-        buffers = [len(layer.segment.buffers) for layer in self.program.segments if layer.segment is not None]
-        return max((align_up(_ROW_BUFFER_BYTES * count + _SEGMENT_FRAME_BYTES, 16) for count in buffers), default=0)
+        segments = [layer.segment for layer in self.program.segments if layer.segment is not None]
+        frames = [_SEGMENT_FRAME_BYTES if segment.stream is None else _STREAM_FRAME_BYTES for segment in segments]
+        sizes = [_ROW_BUFFER_BYTES * len(one.buffers) + frame for one, frame in zip(segments, frames, strict=True)]
+        return max((align_up(size, 16) for size in sizes), default=0)
 
     @property
     def stream(self) -> StreamSpec | None:
@@ -127,6 +130,8 @@ class Compiled(Backend):
         cores = tuple(sorted({core_of(library) for library in setup.own.libraries}))
         layers = len(program.layers)
         note = f"tensors and scratch of {layers} {'layer' if layers == 1 else 'layers'}"
+        if program.stream is not None:
+            note += f", input {program.stream.input} in {program.stream.rows:,} rows"
         if program.framed:
             note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.framed)} of them"
         unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))

@@ -32,11 +32,6 @@ _SEQUENCES = 1 << 16
 _ANOTHERS = 1  # detail of the answer to a request outside a session: another host has a session
 
 
-def _is_long(request: Request) -> bool:
-    """Whether the answer may take as long as the model does."""
-    return request.runs or request.kind in _LONG
-
-
 class SessionLostError(Exception):
     """The device does not know the session: it was reset, or (`taken`) another host began one."""
 
@@ -49,7 +44,7 @@ class SessionLostError(Exception):
 class _Sent:
     place: int
     kind: Kind
-    long: bool
+    busy: bool  # the device reads nothing while it executes it
     data: bytes
     first: float
     last: float
@@ -158,12 +153,15 @@ class Channel:
             request = requests[unsent]
             body = Message(request.kind, 0, self._next, self._session, request.payload).to_bytes()
             data = frames.encode(body)
-            if self._sent and flying + len(data) > self._window_bytes:
+            # A part of the model's run may be the answer: then there is room for the request once more.
+            room = len(data) * (2 if request.runs else 1)
+            if self._sent and flying + room > self._window_bytes:
                 break
+            busy = request.runs or request.kind in _LONG
             if len(data) > self._window_bytes:
                 what = f"a frame of {len(data)} bytes is more than the device's window of {self._window_bytes}"
                 raise DeviceError(what, where=self._link.name)
-            self._sent[self._next] = _Sent(unsent, request.kind, _is_long(request), data, now, now, now + self._rto_s())
+            self._sent[self._next] = _Sent(unsent, request.kind, busy, data, now, now, now + self._rto_s())
             self._next = (self._next + 1) % _SEQUENCES
             flying += len(data)
             out.append(data)
@@ -181,7 +179,7 @@ class Channel:
         oldest = next(iter(self._sent.values()), None)
         if oldest is None or oldest.due > now:
             return
-        if oldest.long and self._flying() + len(oldest.data) > self._window_bytes:
+        if oldest.kind in _LONG and self._flying() + len(oldest.data) > self._window_bytes:
             oldest.due = now + _MOST_BUSY_S  # the device has as many copies as it takes in while it is busy
         else:
             self._resend([oldest])
@@ -192,10 +190,10 @@ class Channel:
         now = time.monotonic()
         for sent in items:
             sent.last = now
-            most_s = _MOST_BUSY_S if sent.long else _MOST_RTO_S
+            most_s = _MOST_BUSY_S if sent.kind in _LONG else _MOST_RTO_S
             sent.due = now + min(self._rto_s() * 2 ** min(sent.tries, 16), most_s)
             sent.tries += 1
-            sent.copies += sent.long  # during any other request it reads what comes
+            sent.copies += sent.busy  # during any other request it reads what comes
             self.resent += 1
         self._write(b"".join(sent.data for sent in items))
 
@@ -247,7 +245,7 @@ class Channel:
         self._progress = time.monotonic()
         # Bytes come in order: the device has read all bytes sent before this request, but not yet its copies.
         self._unread = len(sent.data) * max(sent.copies - 1, 0)
-        if sent.tries == 1 and not sent.long:
+        if sent.tries == 1 and sent.kind not in _LONG:
             self._measured(time.monotonic() - sent.first)
         now = time.monotonic()
         for other in self._sent.values():

@@ -34,7 +34,7 @@ def session(program: Path) -> Iterator[DeviceSession]:
 def test_the_hello_says_who_is_there(session: DeviceSession) -> None:
     hello = session.hello
     assert (hello.app, hello.model, hello.sha256) == ("toy_app", "toy", "0123456789abcdef")
-    assert hello.models == ("toy", "refused")
+    assert hello.models == ("toy", "refused", "streamed")
     assert [(t.index, t.name, t.type, t.shape, t.bytes) for t in hello.inputs] == [
         (0, "image", "int8", (1, 96, 96), BYTES)
     ]
@@ -101,10 +101,43 @@ def test_a_models_error_is_reported_and_the_session_goes_on(session: DeviceSessi
     assert session.invoke([IMAGE]).outputs[0] == expected(IMAGE)
     with pytest.raises(DeviceError, match=r"AllocateTensors failed.* \(code 4 at init\)"):
         session.select("refused")
-    with pytest.raises(DeviceError, match="no model other there, but toy, refused"):
+    with pytest.raises(DeviceError, match="no model other there, but toy, refused, streamed"):
         session.select("other")
     assert session.hello.model == "toy"
     assert session.invoke([IMAGE]).outputs[0] == expected(IMAGE)
+
+
+def test_a_streamed_input_comes_in_pieces(session: DeviceSession) -> None:
+    session.select("streamed")
+    (image,) = session.hello.inputs
+    assert (image.streamed, image.bytes) == (True, BYTES)
+    for seed in range(3):
+        data = random.Random(seed).randbytes(BYTES)
+        assert session.invoke([data]).outputs == (toy.folded(data),)
+    assert len(session.profile([IMAGE], 2).ticks) == 2
+    assert session.capture([IMAGE]).operators[0].data == toy.folded(IMAGE)
+    with pytest.raises(DeviceError, match="tensor 0 comes row by row and is nowhere as a whole"):
+        session.tensor(0)
+
+
+def asked(session: DeviceSession, *requests: messages.Request) -> None:
+    session._recovering("a test", lambda: session._ask(requests))
+
+
+def test_a_streamed_input_out_of_order_is_refused(session: DeviceSession) -> None:
+    session.select("streamed")
+    missing = r"rows of the streamed input are missing.* \(code 11 at invoke\)"
+    with pytest.raises(DeviceError, match=missing):
+        asked(session, messages.run(messages.Mode.PLAIN))
+    with pytest.raises(DeviceError, match=missing):
+        asked(session, messages.write(0, 0, IMAGE[:100]), messages.write(0, 101, IMAGE[101:200]))
+    with pytest.raises(DeviceError, match="request for read: the app has no such thing"):
+        asked(session, messages.read(messages.Space.TENSOR, 0, 0, 0, 10))
+    # Half an image, and then all of it from its start.
+    asked(session, messages.write(0, 0, IMAGE[:100]), messages.write(0, 100, IMAGE[100:300]))
+    with pytest.raises(DeviceError, match=missing):
+        asked(session, messages.run(messages.Mode.PLAIN))
+    assert session.invoke([IMAGE]).outputs == (toy.folded(IMAGE),)
 
 
 def test_text_between_frames_reaches_the_user(program: Path) -> None:
@@ -181,7 +214,7 @@ def test_malformed_requests_are_refused_with_their_reason(program: Path) -> None
         assert device.status(Kind.HELLO, 0, b"\2\7") == Status.NO_VERSION
         assert device.status(Kind.HELLO, 0, b"\1\7") == Status.OK
         assert device.status(Kind.RUN, 1, b"\0") == Status.MODEL  # none is selected
-        assert device.status(Kind.SELECT, 2, b"\2") == Status.RANGE
+        assert device.status(Kind.SELECT, 2, b"\3") == Status.RANGE
         assert device.status(Kind.SELECT, 3, b"") == Status.MALFORMED
         assert device.status(Kind.SELECT, 4, b"\0") == Status.OK
         assert device.status(77, 5) == Status.UNKNOWN

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.fakes.link.toy import BYTES, ToyLink, expected
+from tests.fakes.link.toy import BYTES, ToyLink, expected, folded
 from tests.fakes.link.wire import DamagedFrames, HarmedLink, Noise, PtyDevice
 from tests.helpers.marks import rest_slow
 from tflm_zephyr.device.protocol import frames, messages
@@ -63,6 +63,17 @@ def test_bytes_that_come_to_harm_are_made_up_for(program: Path, tmp_path: Path, 
         captured = session.capture([IMAGE])
         assert [len(found.data) for found in captured.operators] == [BYTES, BYTES, 4]
         assert captured.operators[1].data == expected(IMAGE)
+    assert there.count + back.count > 10
+
+
+@pytest.mark.parametrize("kind", rest_slow(NOISES))
+def test_a_streamed_input_is_taken_once_and_in_order(program: Path, tmp_path: Path, kind: str) -> None:
+    there, back = NOISES[kind](3), NOISES[kind](4)
+    device = PtyDevice(program, tmp_path, to_device=there, to_host=back)
+    with device, opened(SerialLink(device.port), model="streamed") as session:
+        for seed in range(4):
+            image = random.Random(seed).randbytes(BYTES)
+            assert session.invoke([image]).outputs == (folded(image),)
     assert there.count + back.count > 10
 
 

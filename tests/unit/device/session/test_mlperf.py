@@ -121,6 +121,13 @@ def test_pixels_become_signed_for_a_signed_model(
     assert started(name, kind, str(size), kind, str(outputs)).infer(pixels.tobytes()) == halves(levels, outputs)
 
 
+def test_a_streamed_input_is_taken_anew_for_each_run(started: Started) -> None:
+    pixels = seeded(32 * 32 * 3)
+    runner = started("ic01", "int8", str(pixels.size), "int8", "10", "streamed")
+    assert runner.infer(pixels.tobytes()) == halves(pixels.astype(int) - 128, 10)
+    assert runner.send("infer 3 2")[-2] == "m-infer-done"
+
+
 @pytest.mark.parametrize(
     ("kind", "numpy_kind"), [("int8", np.int8), ("uint8", np.uint8), ("int16", np.int16), ("float32", np.float32)]
 )
