@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
-from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.program import Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
@@ -130,7 +130,7 @@ def row_plans(
         # The runs of the plan cost about what the cut says, now and then a little more.
         plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
     found: list[RowPlan] = []
-    costed = [RowPlan(memory, _cost(memory.layers, layers) / work if work else 0.0) for memory in plans]
+    costed = [RowPlan(memory, more_work(memory.layers)) for memory in plans]
     for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
         if not found or plan.slower < found[-1].slower:
             found.append(plan)
@@ -181,18 +181,6 @@ def _planned(
     spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
     left = (budget - spent) / work if work else 0.0
     return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=max(0.0, left))
-
-
-def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
-    """The cost of the planned layers beyond the work of the layers as they were."""
-    total = 0.0
-    for layer, old in zip(planned, layers, strict=True):
-        if layer.segment is not None:
-            total += layer.segment.cost
-        for call in layer.calls:
-            if call.runs is not None:
-                total += (len(call.runs.counts) - 1) * old.macs / sum(call.runs.counts)
-    return total
 
 
 def chain_of(
