@@ -134,6 +134,11 @@ extern "C" [[gnu::naked, noreturn]] void Start()
 	asm volatile("ldr r0, =0xe000ed88\n ldr r1, =0x00f00000\n str r1, [r0]\n dsb\n isb\n b Main");
 }
 
+extern "C" [[noreturn]] void Fault();
+
+// The C library's wants an operating system.
+extern "C" [[noreturn]] void abort() { Fault(); }
+
 extern "C" [[noreturn]] void Fault()
 {
 	Say("different -1\n");

@@ -447,6 +447,12 @@ class CompiledModel:
         found |= {form.function for form in forms}
         return frozenset(found | {form.gathering.function for form in forms if form.gathering})
 
+    def gathering_types(self, function: str) -> tuple[str, ...]:
+        """The output types of the layers whose sums `function` takes in segments, sorted."""
+        forms = [form for layer in self.segments if layer.segment for form in layer.segment.forms.values()]
+        found = {form.output.c_type for form in forms if form.gathering and form.gathering.function == function}
+        return tuple(sorted(found))
+
     @property
     def why_no_rows(self) -> dict[int, str]:
         """By operator with code, why it runs on whole tensors: it cannot run row by row, or would save nothing."""

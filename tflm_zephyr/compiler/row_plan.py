@@ -243,6 +243,7 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         pixels=form.pixels,
         call_cost=_CALL + (_SUMMED * work if "1x1" in form.function else 0.0),
         odd_cost=_ODD * work if dense else 0.0,
+        row_cost=form.row_work * layer.macs / form.steps,
         ways=ways,
     )
 
@@ -344,7 +345,9 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
     return replace(
         _without_code(last),
         inside=False,
-        headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
+        headers=tuple(
+            sorted({"<algorithm>", "<cstring>", *last.headers, *(h for f in forms.values() for h in f.headers)})
+        ),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
         segment=done,
         members=tuple(_with_used_values(layer) for layer in members),
