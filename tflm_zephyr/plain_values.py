@@ -140,28 +140,6 @@ class Rules:
     folder: Path = Path()
 
 
-def read_size(text: str) -> int:
-    """Bytes of a text: 4096, 0x1000, 4k, 4KB and 4KiB are 4096, 1M is 1048576. ValueError for 0 and anything else."""
-    found = _SIZE.fullmatch(text)
-    digits = found[1][:_DIGITS] if found is not None else "0"
-    value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10)
-    if found is None or value == 0:
-        raise ValueError(A_SIZE)
-    return value * _UNITS[(found[2] or "").lower()]
-
-
-def read_percent(text: str) -> float:
-    """The percentage in a text, with or without its sign: 3, 3%, 0.5 and 0.5%. ValueError for anything else.
-
-    A whole number is an int, so that it is written as one.
-    """
-    found = _PERCENT.fullmatch(text)
-    if found is None:
-        raise ValueError(A_PERCENTAGE)
-    value = float(found[1][:_DIGITS])
-    return int(value) if value.is_integer() else value
-
-
 def load_json(path: Path) -> Any:
     """The value in a JSON file. Raises OSError, and ValueError with a text of one line for a file that is no JSON."""
     try:

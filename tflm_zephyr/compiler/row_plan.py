@@ -49,6 +49,8 @@ _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
 _DSP = 1.6
 """With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
+_HELIUM = 6.0
+"""With Helium a multiply-accumulate takes a sixth of the instructions, and calls and moves take about as many."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -194,7 +196,8 @@ def chain_of(
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
     operations = tuple(_operation(model, layer, libraries) for layer in viewed)
-    chain = Chain(tensors, operations, tuple(subgraph.inputs), tuple(subgraph.outputs), ALIGNMENT, _BYTE)
+    ends, move_cost = (tuple(subgraph.inputs), tuple(subgraph.outputs)), _BYTE * _besides(libraries)
+    chain = Chain(tensors, operations, *ends, ALIGNMENT, move_cost)
     return chain if stream is None else _with_supply(chain, layers, stream)
 
 
@@ -209,6 +212,11 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
     operations = (supply, *chain.operations[stream.skipped :])
     return replace(chain, tensors=tuple(tensors), operations=operations, inputs=inputs)
+
+
+def _besides(libraries: Sequence[KernelLibrary]) -> float:
+    """The multiply-accumulates that instructions beside them are worth, against those of a core without Helium."""
+    return _HELIUM if any(library.core.mve for library in libraries) else 1.0
 
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
@@ -241,7 +249,7 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
         pixels=form.pixels,
-        call_cost=_CALL + (_SUMMED * work if "1x1" in form.function else 0.0),
+        call_cost=_CALL * _besides(libraries) + (_SUMMED * work if "1x1" in form.function else 0.0),
         odd_cost=_ODD * work if dense else 0.0,
         row_cost=form.row_work * layer.macs / form.steps,
         ways=ways,
