@@ -14,7 +14,6 @@ and TFLM on this machine.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from pathlib import Path
 
@@ -24,8 +23,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import Bench, main_of, say  # noqa: E402
 from benchmarks.compiled import models  # noqa: E402
 from benchmarks.rows import GOALS  # noqa: E402
-from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, ways  # noqa: E402
-from tests.helpers.compiled_check import expected, random_bytes  # noqa: E402
+from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_inputs, ways  # noqa: E402
+from tests.helpers.compiled_check import expected  # noqa: E402
 from tests.helpers.compiled_host import Checkouts  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.tflm import tflm_of  # noqa: E402
@@ -39,8 +38,7 @@ def table(metal: BareMetal, model: Path, folder: Path) -> list[str]:
     first: Measured | None = None
     for made in ways(model, folder / "app", "cmsis_nn", metal.checkouts, metal.machine):
         program = runtime_of(made.spec.models[0]).program
-        tensors, rng = program.model.main.tensors, random.Random(1)
-        inputs = [random_bytes(tensors[index], rng) for index in program.model.main.inputs]
+        inputs = random_inputs(program)
         (want,) = expected(program, [inputs])
         different = metal.different(made, inputs, want)
         found = metal.measured(made, inputs, want)

@@ -8,6 +8,7 @@ model's RAM. Built as Build.CHECKED, each row of each layer is compared with TFL
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from tests.helpers.compiled_check import random_bytes
 from tests.helpers.compiled_host import Checkouts, generated
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import render
@@ -174,6 +176,12 @@ class BareMetal:
             target.parent.mkdir(parents=True, exist_ok=True)
             subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True)
         return str(target)
+
+
+def random_inputs(program: CompiledModel) -> list[bytes]:
+    """An input for each of the model's, always the same."""
+    rng, tensors = random.Random(1), program.model.main.tensors
+    return [random_bytes(tensors[index], rng) for index in program.model.main.inputs]
 
 
 def ways(model: Path, app: Path, kernels: str, checkouts: Checkouts, machine: Machine) -> Iterator[Generated]:

@@ -7,21 +7,19 @@ the generator's bound.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.bare_metal import MACHINES, BareMetal, ways
-from tests.helpers.compiled_check import expected, random_bytes
+from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs, ways
+from tests.helpers.compiled_check import expected
 from tests.helpers.compiled_host import Checkouts
 from tests.host.row_networks import row_network
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen import Generated
 from tflm_zephyr.codegen.backends.compiled import runtime_of
-from tflm_zephyr.compiler import CompiledModel
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
@@ -34,17 +32,12 @@ def metal(request: pytest.FixtureRequest, checkouts: Checkouts, tmp_path_factory
     return BareMetal(checkouts, MACHINES[request.param], tmp_path_factory.mktemp(request.param))
 
 
-def inputs_of(program: CompiledModel) -> list[bytes]:
-    rng, tensors = random.Random(1), program.model.main.tensors
-    return [random_bytes(tensors[index], rng) for index in program.model.main.inputs]
-
-
 def check_ways(model: Path, metal: BareMetal, tmp_path: Path) -> Sequence[Generated]:
     """Check every way to run the model; all of them."""
     found = list(ways(model, tmp_path / "app", "cmsis_nn", metal.checkouts, metal.machine))
     for made in found:
         program = runtime_of(made.spec.models[0]).program
-        inputs = inputs_of(program)
+        inputs = random_inputs(program)
         (want,) = expected(program, [inputs])
         assert metal.different(made, inputs, want) == {}
         measured = metal.measured(made, inputs, want)
@@ -78,7 +71,7 @@ def test_every_row_buffer_needs_all_of_its_rows(checkouts: Checkouts, tmp_path: 
     *_, made = ways(model, tmp_path / "app", "cmsis_nn", checkouts, metal.machine)
     spec = made.spec.models[0]
     program = runtime_of(spec).program
-    inputs = inputs_of(program)
+    inputs = random_inputs(program)
     (want,) = expected(program, [inputs])
     tried = 0
     for layer in program.segments:
