@@ -35,6 +35,8 @@ _SAMPLE = "samples/modules/tflite-micro/hello_world"
 _ARRAY = re.compile(r"\bg_model\s*\[[^\]]*\]\s*=\s*\{([^}]*)\}")
 _BYTE = re.compile(r"\b0x[0-9a-fA-F]{1,2}\b|\b\d{1,3}\b")
 _LOAD_PER_CORE = 0.5
+_CLOCKS_HZ = {"mps3-an547": 32_000_000}
+"""Clocks that are no whole number of nanoseconds, which boards/ leaves out."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,14 @@ def emulated(built: Build) -> RunResult:
     if spec is None:
         raise BoardError("QEMU does not emulate it", where=built.board, hint="Take mps2/an385")
     return gather_result(QemuLink(spec, built.elf), timeout_s=600, silence_s=60)
+
+
+def clock_hz(board: str) -> int:
+    """The clock of a board that QEMU emulates. Raises BoardError."""
+    spec = load_board(board).qemu
+    if spec is None:
+        raise BoardError("QEMU does not emulate it", where=board, hint="Take mps2/an385")
+    return spec.clock_hz or _CLOCKS_HZ[spec.machine]
 
 
 def equals_reference(result: RunResult) -> bool:

@@ -34,6 +34,7 @@ from benchmarks.build import cost_of  # noqa: E402
 from benchmarks.common import (  # noqa: E402
     TOOL,
     Bench,
+    clock_hz,
     emulated,
     environment,
     equals_reference,
@@ -180,7 +181,7 @@ def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool,
         arena=said["models"][0]["arena"]["bytes"],
         flash=used_bytes(built[0], "FLASH"),
         ram=used_bytes(built[0], "RAM"),
-        instructions=None if result is None else instructions(result) // len(result.runs),
+        instructions=None if result is None else instructions(result, clock_hz(board)) // len(result.runs),
         build_s=cost.cpu_s if cold else None,
         equal=None if result is None else equals_reference(result),
     )

@@ -6,7 +6,9 @@ input can come row by row, one with --stream-input, which are built and run in Q
 model's RAM (arena), flash and RAM of the whole app by the linker's table, instructions of an inference, and whether the
 self-test found every output equal to its reference. Below are the shares of the smallest arena of TFLM's own
 interpreter (as benchmarks/arena.py measures it), or of the interpreter's here, and of the interpreter's instructions,
-with their goals. With streamed input an inference begins with the first row; the interpreter's without its input.
+with their goals; on a core with Helium those of the interpreter's arena, without goals. A last line has what the model
+by rows takes without Zephyr: .bss by the linker, and stack below its caller with the generator's bound on it (unknown
+with Helium). With streamed input an inference begins with the first row; the interpreter's without its input.
 
 Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, a compiler and QEMU.
 """
@@ -24,11 +26,18 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
 from benchmarks.compiled import STOCK_BYTES, Verdict, Way, measured, models, row  # noqa: E402
+from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs  # noqa: E402
+from tests.helpers.compiled_check import expected  # noqa: E402
+from tests.helpers.compiled_host import Checkouts, generated  # noqa: E402
+from tflm_zephyr.boards.board import load_board  # noqa: E402
 from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER  # noqa: E402
+from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
+from tflm_zephyr.tflm import tflm_of  # noqa: E402
 
 BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0")
 SECURE = "mps2/an521/cpu0"
+HELIUM = "mps3/corstone300/an547"
 
 
 @dataclass(frozen=True)
@@ -65,18 +74,35 @@ def lines(
 ) -> list[str]:
     """All ways and the shares, as the table shows them."""
     goal, where = goal_of(name, board), f"{name} on {board}"
-    stock = STOCK_BYTES.get(name, interpreted.arena)
+    stock = interpreted.arena if board == HELIUM else STOCK_BYTES.get(name, interpreted.arena)
     found = [row(name, INTERPRETER, interpreted)]
     for label, way, most in (("rows", by_rows, goal.arena), ("streamed", streamed, goal.streamed)):
         if way is None or most is None:
             continue
         which = where if label == "rows" else f"{where}, {label}"
-        shares = [verdict.of(which, f"of {stock:,}", way.arena / stock, most)]
+        wanted = board != HELIUM
+        shares = [verdict.of(which, f"of {stock:,}", way.arena / stock, most if wanted else None)]
         if way.instructions is not None and interpreted.instructions:
             share = way.instructions / interpreted.instructions
-            shares.append(verdict.of(which, "instructions", share, goal.instructions))
+            shares.append(verdict.of(which, "instructions", share, goal.instructions if wanted else None))
         found += [row("", label, way), "  " + ", ".join(shares)]
     return found
+
+
+def without_zephyr(bench: Bench, model: Path, board: str, slower: int) -> str:
+    """.bss and stack of the model by rows, in a program without an operating system."""
+    workspace = bench.workspace
+    assert workspace.tflm_dir is not None and workspace.cmsis_nn_dir is not None
+    revision = tflm_of(None, workspace.tflm_revision)
+    checkouts = Checkouts(workspace.tflm_dir, workspace.cmsis_nn_dir, bench.folder / "objects", revision)
+    machine = next(machine for machine in MACHINES.values() if machine.board == board)
+    metal = BareMetal(checkouts, machine, bench.folder / "bare" / load_board(board).file_stem)
+    made = generated(model, bench.folder / "bare_app", "cmsis_nn", revision, board, rows=True, slower=slower)
+    inputs = random_inputs(runtime_of(made.spec.models[0]).program)
+    (want,) = expected(runtime_of(made.spec.models[0]).program, [inputs])
+    found = metal.measured(made, inputs, want)
+    bound = "an unknown bound" if found.stack_bound_bytes is None else f"at most {found.stack_bound_bytes:,}"
+    return f"  without Zephyr: .bss {found.bss_bytes:,}, stack {found.stack_bytes:,} of {bound}"
 
 
 def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict) -> None:
@@ -92,12 +118,13 @@ def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict) -> No
             interpreted = measured(bench, model, board, INTERPRETER, cold=False)
             by_rows = measured(bench, model, board, COMPILED, cold=False, flags=("--rows", *slower))
             streamed = None
+            bare = without_zephyr(bench, model, board, GOALS[name].slower)
             if goal.streamed is not None:
                 streamed = measured(bench, model, board, COMPILED, cold=False, flags=("--stream-input", *slower))
         except ToolError as error:
             say(f"{name:24} {str(error).splitlines()[0]}")
             continue
-        for line in lines(name, board, interpreted, by_rows, verdict, streamed):
+        for line in (*lines(name, board, interpreted, by_rows, verdict, streamed), bare):
             say(line)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments of layers that run row by row, with each row that they compute, on this machine.
 
-The generated code is compiled with a few lines more: the place of new rows is overwritten before each step, and the
-rows that a step computed are copied to a log behind it.
+The generated code is compiled with a few lines more: the place of new rows is overwritten before each step, and behind
+it the rows that it computed are copied to a log, and a function is called.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ int32_t g_bytes, g_poison = 0x5a;
 extern "C" void clear_log(int32_t poison) { g_log.clear(); g_poison = poison; }
 extern "C" const uint8_t *log_data() { return g_log.data(); }
 extern "C" size_t log_size() { return g_log.size(); }
+void (*g_behind_step)();
+extern "C" void set_behind_step(void (*function)()) { g_behind_step = function; }
 #pragma GCC visibility pop
 #endif
 """
@@ -38,6 +40,7 @@ _STEPPED = (
     "\t\t\tg_log.insert(g_log.end(), reinterpret_cast<const uint8_t *>(g_head), "
     "reinterpret_cast<const uint8_t *>(g_head + 2));\n"
     "\t\t\tg_log.insert(g_log.end(), g_place, g_place + g_bytes);\n\t\t\tg_bytes = 0;\n"
+    "\t\t\tif (g_behind_step != nullptr) {\n\t\t\t\tg_behind_step();\n\t\t\t}\n"
 )
 _STREAM_STEP = "\t\t} else if (!layers[next.layer](arena, rows, next.count)) {\n\t\t\treturn false;\n\t\t}\n"
 _STREAM_STEPPED = (

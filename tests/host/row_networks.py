@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random int8 networks of operators that run row by row: windows, sums, residuals, padding, an average at the end."""
+"""Random networks of operators that run row by row: windows, sums, residuals, padding, an average at the end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ class RowNetwork(Network):
             return self.add(source, other) if rng.random() < 0.6 else self.pair(source, other)
         if choice < 0.5 and max(self.shape(source)[1:3]) < 24:
             return self.pad(source)
-        if choice < 0.62:
+        if choice < 0.62 and self.kind == "int8":
             return self.bend(source)
         return self.window(source)
+
+    def averaged(self) -> dict[str, float]:
+        """The quantisation of averages."""
+        return {} if self.kind == "float32" else {"scale": 0.01, "zero_point": -3 if self.kind == "int8" else 0}
 
     def pair(self, one: int, other: int) -> int:
         """An element-wise operator on two tensors."""
@@ -43,11 +47,18 @@ class RowNetwork(Network):
         self.main.op("QUANTIZE", [bent], [result])
         return result
 
+    def constants(self, shape: tuple[int, ...], filters: int, dimension: int) -> list[int]:
+        """Weights and a bias; that of int16 layers is int64, as TFLM's direct functions want."""
+        weights, bias = super().constants(shape, filters, dimension)
+        if self.kind == "int16":
+            bias = self.main.tensor((filters,), "int64", scale=[1e-4] * filters, data=bytes(8 * filters))
+        return [weights, bias]
+
     def average(self, source: int) -> int:
         """All pixels as one, by either operator."""
         _, rows, columns, depth = self.shape(source)
         if self.rng.random() < 0.5:
-            result = self.main.tensor((1, depth), self.kind, scale=0.01, zero_point=-3)
+            result = self.main.tensor((1, depth), self.kind, **self.averaged())
             self.main.op("MEAN", [source, self.integers(1, 2)], [result], options={"keep_dims": False})
             return result
         result = self.tensor((1, 1, 1, depth))
@@ -57,9 +68,9 @@ class RowNetwork(Network):
         return result
 
 
-def row_network(seed: int, layers: int = 8) -> bytes:
+def row_network(seed: int, layers: int = 8, kind: str = "int8") -> bytes:
     """A network of `layers` layers; the same seed gives the same bytes. Every fourth one is one row or pixel wide."""
-    net = RowNetwork(seed, "int8")
+    net = RowNetwork(seed, kind)
     rng = net.rng
     sides = [rng.randrange(5, 22), rng.randrange(3, 14)]
     if seed % 4 == 3:

@@ -23,7 +23,7 @@ from tflm_zephyr.model import load_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
-NETWORKS, EACH = 500, 10
+NETWORKS, OTHERS, EACH = 500, 40, 10
 SLOWER = 30
 """Percent: enough for segments in every model that gets smaller by them."""
 
@@ -46,6 +46,21 @@ def test_rows_of_random_networks(
     for number in range(first, first + EACH):
         path = tmp_path / f"{number}.tflite"
         path.write_bytes(row_network(number))
+        models.append(path)
+    assert check(models, tmp_path, kernels, checkouts) > 4 * EACH
+
+
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+@pytest.mark.parametrize("kind", ["int16", "float32"])
+@pytest.mark.parametrize("first", range(0, OTHERS, EACH))
+def test_rows_of_networks_of_other_types(
+    first: int, kind: str, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "plan_rows", forced(first))
+    models = []
+    for number in range(first, first + EACH):
+        path = tmp_path / f"{number}.tflite"
+        path.write_bytes(row_network(number, kind=kind))
         models.append(path)
     assert check(models, tmp_path, kernels, checkouts) > 4 * EACH
 

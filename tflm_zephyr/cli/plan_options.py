@@ -59,7 +59,9 @@ def add_plan(commands: Commands) -> None:
         "--rows", action="store_true", help="list the ways to run the model as compiled code: RAM against work"
     )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the arena before and after, as an SVG")
+    parser.add_argument(
+        "--svg", type=Path, metavar="FILE", help="draw the arena before and after, or with --rows the ways, as an SVG"
+    )
     parser.add_argument("--png", type=Path, metavar="FILE", help="the same as a PNG")
     parser.add_argument("--force", action="store_true", help="replace these two, keeping them as .orig")
     parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")

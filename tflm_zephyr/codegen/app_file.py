@@ -15,7 +15,7 @@ rows: false                        # true: compiled layers run row by row where 
 stream_input: false                # true: compiled layers take the input row by row; it is never in RAM as a whole
 ram: none                          # or bytes (20480, 20k, 20KiB) for each compiled model, by rows or not
 flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
-slower: none                       # percent of its work that compiled code may take more for less RAM: 3, without ram
+slower: none                       # percent of more work that compiled code may take for less RAM; none: 3 without ram
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -159,7 +159,7 @@ class AppConfig:
     stream_input: bool = False
     ram: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
-    slower: Annotated[int | float | None, _NONE, _PERCENT, _SHARE] = None
+    slower: Annotated[int | float | None, _NONE, _SHARE, _PERCENT] = None
 
     @property
     def wants_compiled_code(self) -> bool:

@@ -61,7 +61,8 @@ EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = dict(
 )
 ROWS: Mapping[str, RowRule] = dict(
     chain.from_iterable(
-        family.ROWS.items() for family in (activation, arithmetic, convolution, layout, pooling, rectifiers, reductions)
+        family.ROWS.items()
+        for family in (activation, arithmetic, convolution, dense, layout, pooling, rectifiers, reductions)
     )
 )
 

@@ -7,7 +7,7 @@ Nothing here is C but the texts of arguments and fields, which are expressions; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -292,6 +292,19 @@ class Layer:
         )
 
 
+def more_work(layers: Sequence[Layer]) -> float:
+    """The estimated work of segments and runs of pixels beyond that of whole layers, as a share of the latter."""
+    total = 0.0
+    for layer in layers:
+        if layer.segment is not None:
+            total += layer.segment.cost
+        for call in layer.calls:
+            if call.runs is not None:
+                total += (len(call.runs.counts) - 1) * layer.macs / sum(call.runs.counts)
+    work = sum(layer.macs for layer in layers)
+    return total / work if work else 0.0
+
+
 @dataclass(frozen=True)
 class Place:
     """A buffer of the map: tensors (or a layer's scratch) in bytes first <= b < end of the arena, while layers run."""
@@ -333,6 +346,11 @@ class CompiledModel:
     bodies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     steps: int = 0
     owners: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def slower(self) -> float:
+        """The estimated share of its work that the model takes more than it would by whole layers."""
+        return more_work(self.layers)
 
     @property
     def main_layers(self) -> tuple[Layer, ...]:
@@ -430,6 +448,12 @@ class CompiledModel:
         forms = [form for layer in self.segments if layer.segment for form in layer.segment.forms.values()]
         found |= {form.function for form in forms}
         return frozenset(found | {form.gathering.function for form in forms if form.gathering})
+
+    def gathering_types(self, function: str) -> tuple[str, ...]:
+        """The output types of the layers whose sums `function` takes in segments, sorted."""
+        forms = [form for layer in self.segments if layer.segment for form in layer.segment.forms.values()]
+        found = {form.output.c_type for form in forms if form.gathering and form.gathering.function == function}
+        return tuple(sorted(found))
 
     @property
     def why_no_rows(self) -> dict[int, str]:

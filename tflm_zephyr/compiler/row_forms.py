@@ -16,6 +16,9 @@ from tflm_zephyr.compiler.row_program import Gathering, RowForm, RowInput
 from tflm_zephyr.model import Tensor
 from tflm_zephyr.row_planner import Window
 
+_OWN_LOOP = {"": 0.0, "dsp": 0.35, "helium": 1.25}
+"""Multiply-accumulates that a product in a loop of the generated code takes more than in CMSIS-NN's, by core."""
+
 RowRule = Callable[[LayerBuilder, Layer], RowForm]
 """A family's function that makes a layer's form for rows; it raises NotByRowsError."""
 
@@ -177,7 +180,35 @@ def gathered(b: LayerBuilder, last: str) -> RowForm:
     taken = RowInput("output", output.type.c_type, 1, output.size_bytes, Window(output.index))
     arguments = ("input", f"count * {width}", str(channels), "sums")
     given = RowInput("input", given.c_type, given.rows, given.row_bytes, window)
-    return RowForm((given,), taken, "AddPixels", arguments, gathering=Gathering(channels, last), pixels=width)
+    gathering = Gathering(channels, last, "float" if given.c_type == "float" else "int32_t")
+    return RowForm((given,), taken, "AddPixels", arguments, gathering=gathering, pixels=width)
+
+
+def gathered_products(b: LayerBuilder, weights: str, offset: int, last: str) -> RowForm:
+    """Sums of products of all elements and a row of `weights` for each output, which `last` makes the output of.
+
+    The loop over products is the generated code's own: `row_work` is the share of the work that it takes more than the
+    kernel for the whole tensor, by what was measured.
+    """
+    source, output = b.node.input(0), b.node.output()
+    given = rows_of("input", source)
+    row = given.row_bytes // source.type.size_bytes
+    given = RowInput("input", given.c_type, given.rows, given.row_bytes, Window(source.index, size=given.rows))
+    taken = RowInput("output", output.type.c_type, 1, output.size_bytes, Window(output.index))
+    arguments = (
+        "input", f"count * {row}", f"{weights} + result.next * {row}", str(source.elements), str(output.elements),
+        str(offset), "sums",
+    )  # fmt: skip
+    return RowForm(
+        (given,),
+        taken,
+        "AddProducts",
+        arguments,
+        gathering=Gathering(output.elements, last),
+        pixels=sides(source)[1],
+        headers=("tensorflow/lite/kernels/internal/common.h",),
+        row_work=_OWN_LOOP["helium" if any(mve for _, mve in b.cores) else "dsp" if any(d for d, _ in b.cores) else ""],
+    )
 
 
 def _shape(name: str, rows: str, tensor: Tensor) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
-from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.program import Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
@@ -49,6 +49,8 @@ _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
 _DSP = 1.6
 """With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
+_HELIUM = 6.0
+"""With Helium a multiply-accumulate takes a sixth of the instructions, and calls and moves take about as many."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -130,7 +132,7 @@ def row_plans(
         # The runs of the plan cost about what the cut says, now and then a little more.
         plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
     found: list[RowPlan] = []
-    costed = [RowPlan(memory, _cost(memory.layers, layers) / work if work else 0.0) for memory in plans]
+    costed = [RowPlan(memory, more_work(memory.layers)) for memory in plans]
     for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
         if not found or plan.slower < found[-1].slower:
             found.append(plan)
@@ -183,18 +185,6 @@ def _planned(
     return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=max(0.0, left))
 
 
-def _cost(planned: Sequence[Layer], layers: Sequence[Layer]) -> float:
-    """The cost of the planned layers beyond the work of the layers as they were."""
-    total = 0.0
-    for layer, old in zip(planned, layers, strict=True):
-        if layer.segment is not None:
-            total += layer.segment.cost
-        for call in layer.calls:
-            if call.runs is not None:
-                total += (len(call.runs.counts) - 1) * old.macs / sum(call.runs.counts)
-    return total
-
-
 def chain_of(
     model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream | None = None
 ) -> Chain:
@@ -206,7 +196,8 @@ def chain_of(
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
     operations = tuple(_operation(model, layer, libraries) for layer in viewed)
-    chain = Chain(tensors, operations, tuple(subgraph.inputs), tuple(subgraph.outputs), ALIGNMENT, _BYTE)
+    ends, move_cost = (tuple(subgraph.inputs), tuple(subgraph.outputs)), _BYTE * _besides(libraries)
+    chain = Chain(tensors, operations, *ends, ALIGNMENT, move_cost)
     return chain if stream is None else _with_supply(chain, layers, stream)
 
 
@@ -221,6 +212,11 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
     operations = (supply, *chain.operations[stream.skipped :])
     return replace(chain, tensors=tuple(tensors), operations=operations, inputs=inputs)
+
+
+def _besides(libraries: Sequence[KernelLibrary]) -> float:
+    """The multiply-accumulates that instructions beside them are worth, against those of a core without Helium."""
+    return _HELIUM if any(library.core.mve for library in libraries) else 1.0
 
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
@@ -253,8 +249,9 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
         pixels=form.pixels,
-        call_cost=_CALL + (_SUMMED * work if "1x1" in form.function else 0.0),
+        call_cost=_CALL * _besides(libraries) + (_SUMMED * work if "1x1" in form.function else 0.0),
         odd_cost=_ODD * work if dense else 0.0,
+        row_cost=form.row_work * layer.macs / form.steps,
         ways=ways,
     )
 
@@ -356,7 +353,9 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
     return replace(
         _without_code(last),
         inside=False,
-        headers=tuple(sorted({"<algorithm>", "<cstring>", *last.headers})),
+        headers=tuple(
+            sorted({"<algorithm>", "<cstring>", *last.headers, *(h for f in forms.values() for h in f.headers)})
+        ),
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
         segment=done,
         members=tuple(_with_used_values(layer) for layer in members),

@@ -27,13 +27,14 @@ class RowInput:
 
 @dataclass(frozen=True)
 class Gathering:
-    """A layer whose one output row depends on all input rows: `sums` int32 sums, which `last` makes the output of.
+    """A layer whose one output row depends on all input rows: `sums` sums of 4 bytes, which `last` makes the output of.
 
-    `last` is a C++ statement on the locals `sums` and `output`.
+    `last` is a C++ statement on the locals `sums` and `output`. `c_type` is that of the sums.
     """
 
     sums: int
     last: str
+    c_type: str = "int32_t"
 
     @property
     def function(self) -> str:
@@ -46,7 +47,8 @@ class RowForm:
     """A layer's call for `count` of its rows: C++ texts on the locals `count`, `window` and the pointers.
 
     `locals` are declarations before the call. `inputs` are all planned inputs, the first one with the window that
-    `window` is computed from. `pixels` are those of an output row.
+    `window` is computed from. `pixels` are those of an output row. `headers` are what this call needs besides.
+    `row_work`: the share of the layer's work that it takes more by rows.
     """
 
     inputs: tuple[RowInput, ...]
@@ -57,6 +59,8 @@ class RowForm:
     locals: tuple[str, ...] = ()
     gathering: Gathering | None = None
     pixels: int = 1
+    headers: tuple[str, ...] = ()
+    row_work: float = 0.0
 
     @property
     def plain(self) -> bool:

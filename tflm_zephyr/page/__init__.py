@@ -3,11 +3,26 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.page.arena_picture import as_png, as_svg
+from tflm_zephyr.page.arena_picture import arena_picture
 from tflm_zephyr.page.bundle import Bundle, bundle
 from tflm_zephyr.page.comparison import comparison
+from tflm_zephyr.page.drawing import Picture, png, svg
+from tflm_zephyr.page.front_picture import front_picture
 from tflm_zephyr.page.html import MADE_HERE, page
 from tflm_zephyr.page.markdown import summary
 from tflm_zephyr.page.views import key_figures
 
-__all__ = ["MADE_HERE", "Bundle", "as_png", "as_svg", "bundle", "comparison", "key_figures", "page", "summary"]
+__all__ = [
+    "MADE_HERE",
+    "Bundle",
+    "Picture",
+    "arena_picture",
+    "bundle",
+    "comparison",
+    "front_picture",
+    "key_figures",
+    "page",
+    "png",
+    "summary",
+    "svg",
+]

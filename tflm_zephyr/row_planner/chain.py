@@ -59,7 +59,8 @@ class Operation:
     `windows` are the rows that it reads, a window for each tensor in `reads`, where it can run row by row; else none.
     It then writes one tensor. `gathers`: it takes in the rows of its one input one after the other, and its output is
     done behind the last of them. `scratch` bytes are needed while it runs, `kept` bytes from its first row to its last.
-    A call costs `call_cost` beyond the work of its rows, and `odd_cost` more where rows times `pixels` is odd.
+    A call costs `call_cost` beyond the work of its rows, `odd_cost` more where rows times `pixels` is odd, and
+    `row_cost` more for each row.
     `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
 
@@ -72,6 +73,7 @@ class Operation:
     pixels: int = 2
     call_cost: float = 0.0
     odd_cost: float = 0.0
+    row_cost: float = 0.0
     ways: tuple[Way, ...] = ()
     supplied: bool = False
 
@@ -82,7 +84,7 @@ class Operation:
 
     def cost(self, rows: int) -> float:
         """The cost of a call for `rows` rows beyond the work of the rows."""
-        return self.call_cost + (self.odd_cost if rows * self.pixels % 2 else 0.0)
+        return self.call_cost + self.row_cost * rows + (self.odd_cost if rows * self.pixels % 2 else 0.0)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_a_model_that_cannot_stream_says_why(tmp_path: Path, capsys: pytest.Capt
     path.write_bytes(dense())
     document = json.loads(front(path, capsys, "--json"))
     checked(document, "the output")
-    why = "layer 0 (FULLY_CONNECTED) is of a kind that does not run row by row"
+    why = "layer 0 (FULLY_CONNECTED) has tensors that are no single image"
     assert document["streamed"]["ways"] == []
     assert document["streamed"]["why"].endswith(why)
     assert f"Streamed input: {document['streamed']['why']}" in front(path, capsys)

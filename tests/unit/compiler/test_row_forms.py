@@ -103,3 +103,60 @@ def test_all_planned_inputs_are_read_by_rows(library: str) -> None:
                 for given in (*one.rows.inputs, one.rows.output):
                     assert given.rows * given.row_bytes == model.main.tensors[given.tensor].size_bytes
     assert forms > 60
+
+
+@pytest.mark.parametrize("kind", ["int16", "float32"])
+@pytest.mark.parametrize("library", ["cmsis_nn", "reference"])
+def test_other_types_have_rows_too(library: str, kind: str) -> None:
+    keys, refused = set(), set()
+    for seed in range(16):
+        model = parse_model(row_network(seed, kind=kind))
+        for one in compile_model(model, (kernel_library(library),)).layers:
+            if one.rows is None:
+                refused.add(one.no_rows)
+                continue
+            keys.add(one.key)
+            for given in (*one.rows.inputs, one.rows.output):
+                assert given.rows * given.row_bytes == model.main.tensors[given.tensor].size_bytes
+                assert given.c_type == {"int16": "int16_t", "float32": "float"}[kind]
+    assert {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "ADD", "MEAN"} <= keys
+    assert not any("int8" in why for why in refused)
+
+
+def test_sums_of_floats_are_floats() -> None:
+    for seed in range(30):
+        for one in compile_model(parse_model(row_network(seed, kind="float32")), (kernel_library("reference"),)).layers:
+            if one.rows is not None and one.rows.gathering is not None:
+                assert one.rows.gathering.c_type == "float"
+                return
+    pytest.fail("no network gathers")
+
+
+def dense(per_channel: bool = False, **values: object) -> bytes:
+    """A dense layer of an image of 6 rows with 4 pixels of 2 channels."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    source = main.tensor((1, 6, 4, 2), "int8", "x", scale=0.05)
+    scale = [0.004 + 0.001 * k for k in range(5)] if per_channel else 0.004
+    weights = main.tensor((5, 48), "int8", scale=scale, data="random", **values)
+    bias = main.tensor((5,), "int32", scale=0.0002, data=bytes(20))
+    result = main.tensor((1, 5), "int8", "y", scale=0.05)
+    main.op("FULLY_CONNECTED", [source, weights, bias], [result], options={"fused_activation_function": 0})
+    main.inputs, main.outputs = [source], [result]
+    return model.finish()
+
+
+@pytest.mark.parametrize("library", ["cmsis_nn", "reference"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_dense_layer_takes_rows_as_they_come(library: str, per_channel: bool) -> None:
+    found = form(dense(per_channel), library)
+    assert found.gathering is not None and found.gathering.sums == 5
+    assert (found.steps, found.inputs[0].row_bytes, found.output.row_bytes) == (6, 8, 5)
+    assert found.function == "AddProducts"
+    assert found.arguments[1] == "count * 8" and found.arguments[2].endswith(" + result.next * 8")
+    assert found.gathering.function == "FinishProducts"
+    assert ("[k]" in found.gathering.last) == per_channel
+
+
+def test_a_dense_layer_with_offset_weights_has_no_rows() -> None:
+    assert layer(dense(zero_point=3)).no_rows == "has weights with a zero point"

@@ -200,7 +200,7 @@ def test_another_input_stays_until_the_last_row() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (dense(), r"layer 0 \(FULLY_CONNECTED\) is of a kind that does not run row by row"),
+        (dense(), r"layer 0 \(FULLY_CONNECTED\) has tensors that are no single image"),
         (unary("RELU"), r"layer 0 \(RELU\) has tensors that are no single image"),
         (unary("RELU", shape=(1, 1, 1, 8)), r"layer 0 \(RELU\) reads it as a single row"),
     ],

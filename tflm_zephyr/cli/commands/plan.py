@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tflm_zephyr.boards import Board
     from tflm_zephyr.codegen import AppConfig, AppKernels, ModelConfig
     from tflm_zephyr.model import Model
+    from tflm_zephyr.page import Picture
     from tflm_zephyr.tflm import TflmRevision
 
 
@@ -32,7 +33,7 @@ _OF_MODELS = (
 
 
 _NOT_OF_ROWS = (
-    *("output", "overlap", "order", "plan_file", "arena", "preallocate", "map", "svg", "png", "force"),
+    *("output", "overlap", "order", "plan_file", "arena", "preallocate", "map"),
     *("preserve_inputs", "preserve_all", "variables"),
 )
 
@@ -73,7 +74,7 @@ def _plan(args: argparse.Namespace) -> Done:
     if args.output is not None:
         _write_output(args.output, item.path, planned(item.plan.running, item.plan.offsets))
     plain = report.plan_json(item)
-    pictures = tuple(_pictures(args, plain))
+    pictures = tuple(_pictures(args, lambda: _arena(plain)))
     written = ((f"Written: {args.output}",) if args.output is not None else ()) + pictures
     return Done(
         "\n".join([report.plan(item, draw=args.map, written=args.output), *pictures]),
@@ -82,19 +83,32 @@ def _plan(args: argparse.Namespace) -> Done:
     )
 
 
-def _pictures(args: argparse.Namespace, plain: dict[str, Any]) -> Iterator[str]:
+def _pictures(args: argparse.Namespace, drawn: Callable[[], Picture]) -> Iterator[str]:
     """Write the pictures that are asked for; a line for each."""
     if args.svg is None and args.png is None:
         refuse_flags(args, ("force",), "replaces pictures, and none is drawn")
         return
-    from tflm_zephyr.page import as_png, as_svg
+    from tflm_zephyr.page import png, svg
 
+    picture = drawn()
     if args.svg is not None:
-        write_new(args.svg, as_svg(plain).encode(), force=args.force)
+        write_new(args.svg, svg(picture).encode(), force=args.force)
         yield f"Written: {args.svg}"
     if args.png is not None:
-        write_new(args.png, as_png(plain), force=args.force)
+        write_new(args.png, png(picture), force=args.force)
         yield f"Written: {args.png}"
+
+
+def _arena(plan: dict[str, Any]) -> Picture:
+    from tflm_zephyr.page import arena_picture
+
+    return arena_picture(plan)
+
+
+def _front(front: dict[str, Any]) -> Picture:
+    from tflm_zephyr.page import front_picture
+
+    return front_picture(front)
 
 
 def _plan_several(args: argparse.Namespace) -> Done:
@@ -131,7 +145,9 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     except ModelError as error:
         streamed = front.Streamed(why=error.what)
     shown = path, named, points, streamed
-    return Done(front.text(*shown), front.plain(*shown), document="front")
+    plain = front.plain(*shown)
+    pictures = _pictures(args, lambda: _front(plain))
+    return Done("\n".join([front.text(*shown), *pictures]), plain, document="front")
 
 
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:

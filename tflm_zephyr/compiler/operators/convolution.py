@@ -427,19 +427,19 @@ def _transposed_bias(b: LayerBuilder) -> str:
 
 
 def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
-    """CONV_2D and DEPTHWISE_CONV_2D by rows, in int8.
+    """CONV_2D and DEPTHWISE_CONV_2D by rows.
 
     arm_depthwise_conv_wrapper_s8 takes another function, with other scratch, for rows whose kernel is one row high.
     """
     node, call = b.node, one_call(layer)
-    if not b.fits(_INT8):
-        raise NotByRowsError("is not of int8")
     axis = int(lies_flat(b))
     if axis and 1 not in node.input(1).shape[1:3]:
         raise NotByRowsError("has weights higher than its input, which is one row high")
     stride, padding, dilation = (pair[axis] for pair in _window(node))
     height = node.input(1).shape[1 + axis]
     window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
+    if b.fits(_FLOAT):
+        return reference_windowed(b, layer, window, places=(0, 1, 3, 7))
     if not b.cmsis_nn:
         return reference_windowed(b, layer, window, places=(0, 3, 5, -2))
     if call.function not in _ARM_BY_ROWS or (call.function.endswith("wrapper_s8") and height == 1):
@@ -452,8 +452,10 @@ def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
 _ARM_BY_ROWS = (
     "arm_convolve_1x1_s8",
     "arm_convolve_1x1_s8_fast",
+    "arm_convolve_s16",
     "arm_convolve_s8",
     "arm_depthwise_conv_3x3_s8",
+    "arm_depthwise_conv_s16",
     "arm_depthwise_conv_s8",
     "arm_depthwise_conv_s8_opt",
     "arm_depthwise_conv_wrapper_s8",

@@ -19,7 +19,9 @@ from tflm_zephyr.compiler.operators.convolution import (
     check_symmetric,
 )
 from tflm_zephyr.compiler.operators.texts import float_text, limits
-from tflm_zephyr.compiler.program import PixelRuns
+from tflm_zephyr.compiler.program import Layer, PixelRuns
+from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, gathered_products, one_call
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
@@ -242,4 +244,33 @@ def _float(b: LayerBuilder) -> None:
     )
 
 
+def dense_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """FULLY_CONNECTED of an image, whose rows are multiplied as they come: sums in int32 are the same in any order."""
+    node, call = b.node, one_call(layer)
+    weights, output = node.input(1), node.output()
+    if not b.fits(_INT8):
+        raise NotByRowsError("is not of int8")
+    if output.elements != weights.shape[0]:
+        raise NotByRowsError("has several rows of outputs")
+    if zero_point_of(weights):
+        raise NotByRowsError("has weights with a zero point")
+    if _per_channel(node) and not b.cmsis_nn:
+        shifts = call.arguments[2].partition("(")[2][:-1]
+        scaling = f"{call.arguments[1]}[k], {shifts}[k]"
+    elif _per_channel(node) or call.function == "arm_convolve_1x1_s8_fast":
+        scaling = "kQuantisation.multiplier[k], kQuantisation.shift[k]"
+    else:
+        single = dense_multiplier(node)
+        scaling = f"{single.value}, {single.shift}"
+    low, high = b.clamp()
+    number = "int32_t k" if "[k]" in scaling else "int32_t"
+    bias = call.arguments[8 if b.cmsis_nn else -3]
+    last = (
+        f"FinishProducts(sums, {output.elements}, {bias}, [&]({number}) {{ return Scaling{{{scaling}}}; }}, "
+        f"{zero_point_of(output)}, {low}, {high}, output);"
+    )
+    return gathered_products(b, call.arguments[6 if b.cmsis_nn else -5], -zero_point_of(node.input(0)), last)
+
+
+ROWS: Mapping[str, RowRule] = {"FULLY_CONNECTED": dense_rows}
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"FULLY_CONNECTED": fully_connected}

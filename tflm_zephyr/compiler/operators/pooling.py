@@ -14,7 +14,6 @@ from tflm_zephyr.compiler.operators.convolution import arm_context
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import (
-    NotByRowsError,
     RowRule,
     arm_windowed,
     gathered,
@@ -125,19 +124,21 @@ def max_pool_2d(b: LayerBuilder) -> None:
 
 
 def pool_rows(b: LayerBuilder, layer: Layer) -> RowForm:
-    """Both pools by rows, in int8; an average over the whole image takes in one row after the other."""
+    """Both pools by rows; an average over the whole image takes in one row after the other."""
     node = b.node
     source = node.input(0)
-    if source.type is not TensorType.INT8:
-        raise NotByRowsError("is not of int8")
+    is_float = source.type is TensorType.FLOAT32
     window, stride, padding = _window(node)
     if node.operator.key == "AVERAGE_POOL_2D" and window == source.shape[1:3] and padding == (0, 0):
-        low, high = b.clamp()
-        pixels = source.shape[1] * source.shape[2]
-        return gathered(b, f"Average(sums, {source.shape[3]}, {pixels}, {low}, {high}, output);")
+        pixels, channels = source.shape[1] * source.shape[2], source.shape[3]
+        if is_float:
+            low, high = map(float_text, float_range(node.option("fused_activation_function")))
+            return gathered(b, f"Average(sums, {channels}, {pixels}.0f, {low}, {high}, output);")
+        least, most = b.clamp()
+        return gathered(b, f"Average(sums, {channels}, {pixels}, {least}, {most}, output);")
     axis = int(lies_flat(b))
     rows = Window(source.index, window[axis], stride[axis], padding[axis])
-    if b.cmsis_nn:
+    if b.cmsis_nn and not is_float:
         return arm_windowed(b, layer, rows, "cmsis_nn_pool_params", places=(1, 2, 4, -2))
     return reference_windowed(b, layer, rows, places=(0, 1, None, -2))
 

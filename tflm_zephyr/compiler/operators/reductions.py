@@ -164,12 +164,16 @@ def arg_min(b: LayerBuilder) -> None:
 
 
 def total_rows(b: LayerBuilder, layer: Layer) -> RowForm:
-    """MEAN and SUM of all pixels by rows, in int8."""
+    """MEAN and SUM of all pixels by rows."""
     source, output = b.node.input(0), b.node.output()
-    if source.type is not TensorType.INT8 or len(source.shape) != 4 or output.elements != source.shape[3]:
-        raise NotByRowsError("keeps some of its input's pixels, or is not of int8")
-    if _reduced(b).inner != source.shape[3]:
+    if len(source.shape) != 4 or output.elements != source.shape[3]:
+        raise NotByRowsError("keeps some of its input's pixels")
+    found = _reduced(b)
+    if found.inner != source.shape[3]:
         raise NotByRowsError("reduces channels")
+    if source.type is TensorType.FLOAT32:
+        divisor = found.middle if b.node.operator.key == "MEAN" else 1
+        return gathered(b, f"DivideSums(sums, {source.shape[3]}, {divisor}.0f, output);")
     return gathered(b, f"RescaleSums(sums, {source.shape[3]}, kRescaling, output);")
 
 
