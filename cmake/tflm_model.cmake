@@ -4,7 +4,7 @@
 #              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
 #              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
 #              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off]
-#              [RAM <bytes>] [SLOWER <percent>]
+#              [FAST_KERNELS on|off] [RAM <bytes>] [SLOWER <percent>]
 #              [LABELS <file>])
 #
 # Builds the .tflite model <file> as a static library, and links it to <target> with the headers <name>.h for C and
@@ -16,7 +16,7 @@ include_guard(GLOBAL)
 
 function(tflm_model target)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;RAM;SLOWER;LABELS"
+    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;FAST_KERNELS;RAM;SLOWER;LABELS"
     "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
@@ -121,19 +121,19 @@ function(tflm_zephyr_arguments arguments inputs)
   if(ZEPHYR_CMSIS_NN_MODULE_DIR AND EXISTS "${ZEPHYR_CMSIS_NN_MODULE_DIR}")
     list(APPEND list --cmsis-nn-dir ${ZEPHYR_CMSIS_NN_MODULE_DIR})
   endif()
-  foreach(switch IN_PLACE ROWS STREAM_INPUT)
+  foreach(switch IN_PLACE ROWS STREAM_INPUT FAST_KERNELS)
     string(TOLOWER "${arg_${switch}}" value)
     if(DEFINED arg_${switch} AND NOT value MATCHES "^(on|off|y|n|yes|no|true|false|1|0)$")
       message(FATAL_ERROR "${call}: ${switch} is on or off, not ${arg_${switch}}")
     endif()
   endforeach()
-  # Unless Kconfig says otherwise, the backend is the one that ROWS, STREAM_INPUT, RAM and SLOWER imply.
+  # Unless Kconfig says otherwise, the backend is the one that options of compiled code imply.
   tflm_zephyr_choice(BACKEND INTERPRETER COMPILED AUTO)
   tflm_zephyr_choice(KERNELS AUTO REFERENCE CMSIS_NN)
   set(compiled OFF)
   if(arg_BACKEND STREQUAL "compiled")
     set(compiled ON)
-  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR DEFINED arg_RAM OR DEFINED arg_SLOWER))
+  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_FAST_KERNELS OR DEFINED arg_RAM OR DEFINED arg_SLOWER))
     set(compiled ON)
   endif()
   # Kconfig's defaults for plans are the interpreter's.
@@ -157,6 +157,9 @@ function(tflm_zephyr_arguments arguments inputs)
   endif()
   if(arg_STREAM_INPUT)
     list(APPEND list --stream-input)
+  endif()
+  if(arg_FAST_KERNELS)
+    list(APPEND list --fast-kernels)
   endif()
   if(DEFINED arg_IN_PLACE AND NOT arg_IN_PLACE)
     list(APPEND list --overlap off)
@@ -294,6 +297,10 @@ function(tflm_zephyr_library target)
   target_include_directories(${library} PUBLIC ${out}/include PRIVATE ${out}/src)
   target_link_libraries(${library} PRIVATE tflm_zephyr_core zephyr_interface)
   tflm_zephyr_cxx(${library} ${TFLM_MODEL_SOURCES})
+  if(TFLM_MODEL_FAST_SOURCES)
+    list(TRANSFORM TFLM_MODEL_FAST_SOURCES PREPEND ${out}/)
+    set_property(SOURCE ${TFLM_MODEL_FAST_SOURCES} TARGET_DIRECTORY ${library} APPEND PROPERTY COMPILE_OPTIONS -O2)
+  endif()
   if(TARGET ${library}_files)
     add_dependencies(${library} ${library}_files)
   endif()

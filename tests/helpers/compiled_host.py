@@ -29,7 +29,7 @@ from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 # Hidden, so that the linker leaves out what no layer calls, as it does in an app.
 _FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-ffunction-sections")
 _SOURCES = "src"
-_ENDS = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp")
+_ENDS = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp", "fast_kernels.hpp")
 _CALLS = """
 #include "models/{name}_layers.hpp"
 #pragma GCC visibility push(default)
@@ -230,6 +230,7 @@ def generated(
     slower: float | None = None,
     ram: int | None = None,
     stream: bool = False,
+    fast: bool = False,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on."""
     models = (
@@ -247,6 +248,7 @@ def generated(
         slower=slower,
         stream_input=stream,
         ram=ram,
+        fast_kernels=fast,
     )
     return generate(config, app, tflm, golden=False)
 

@@ -236,7 +236,7 @@ def test_bad_files_name_the_place(folder: Path, text: str | bytes, says: str) ->
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(AppError, match="no such file"):
         load_app_file(tmp_path / "none.yaml")
-    with pytest.raises(AppError, match="Is a directory"):
+    with pytest.raises(AppError, match="is a directory"):
         load_app_file(tmp_path)
 
 

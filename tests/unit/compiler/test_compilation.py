@@ -97,7 +97,9 @@ def test_an_operator_without_code_is_named() -> None:
 
 def test_a_tensor_without_a_scale_is_refused_by_name() -> None:
     case = Case("RELU6", (Spec((1, 4), "int8"),), (Spec((1, 4), "int8"),))
-    with pytest.raises(ModelError, match=r"operator 0 \(RELU6\).*scale, a stride or another parameter that is zero, missing"):
+    with pytest.raises(
+        ModelError, match=r"operator 0 \(RELU6\).*scale, a stride or another parameter that is zero, missing"
+    ):
         compile_model(parse_model(case.build()), (REFERENCE,))
 
 
