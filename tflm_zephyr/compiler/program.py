@@ -304,6 +304,15 @@ class Layer:
         )
 
 
+def _why_whole(layer: Layer) -> str:
+    """Why a layer that is in no segment runs on whole tensors."""
+    if layer.framed is not None:
+        return "keeps TFLM's own kernel, which takes whole tensors"
+    if layer.control is not None:
+        return "runs other layers"
+    return layer.no_rows or "would not make the model smaller"
+
+
 def more_work(layers: Sequence[Layer]) -> float:
     """The estimated work of segments and runs of pixels beyond that of whole layers, as a share of the latter."""
     total = 0.0
@@ -472,7 +481,7 @@ class CompiledModel:
         """By operator with code, why it runs on whole tensors: it cannot run row by row, or would save nothing."""
         inside = {member.operator for layer in self.layers for member in layer.members}
         return {
-            layer.operator: layer.no_rows or "would not make the model smaller"
+            layer.operator: _why_whole(layer)
             for layer in self.layers
             if layer.operator not in inside and (layer.calls or layer.control is not None or layer.framed)
         }

@@ -140,7 +140,7 @@ def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
         arguments[count] = "elements"
     used = {"elements", *(text.lstrip("&") for text, old in zip(arguments, call.arguments, strict=True) if text != old)}
     if tuple(arguments) == call.arguments:
-        raise NotByRowsError(f"has no form of {call.function}() for rows")
+        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
     row = sides(output)[1] * output.shape[3] if is_image(output) else 0
     found = [] if used == {"elements", "dims"} else [f"const int32_t elements = count * {row};"]
     found += ["const tflite::RuntimeShape shape(1, &elements);"] if "shape" in used else []

@@ -125,23 +125,26 @@ def _plan_several(args: argparse.Namespace) -> Done:
 
 
 def _plan_rows(args: argparse.Namespace) -> Done:
-    """A model's ways to run as compiled code: RAM against work."""
+    """A model's ways to run as compiled code, in the order in which `generate` runs its operators: RAM against work."""
+    from tflm_zephyr.arena import plan
     from tflm_zephyr.cli.report import front
+    from tflm_zephyr.codegen import plan_request
     from tflm_zephyr.compiler import front_of
 
     refuse_flags(args, _NOT_OF_ROWS, "is of the interpreter's arena, and --rows plans compiled code")
     if len(args.model) > 1:
         raise AppError("--rows is for one model", where="plan", hint="Plan the models one by one")
     path = args.model[0]
-    models, _, kernels, _, named = _asked(args)
+    (model, *_), config, kernels, _, named = _asked(args)
     if len(kernels.choice.names) > 1:
         hint = "Name a board with --board, or the library with --kernels"
         raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
-    keys = {(o.custom_code is not None, o.key) for graph in models[0].subgraphs for o in graph.operators}
+    keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
     registrations = {key: key[1] for key in keys}
-    points = front_of(models[0], kernels.libraries, registrations=registrations)
+    running = plan(model, plan_request(config.models[0], model, kernels)).running
+    points = front_of(running, kernels.libraries, registrations=registrations)
     try:
-        streamed = front.Streamed(front_of(models[0], kernels.libraries, registrations=registrations, stream=True))
+        streamed = front.Streamed(front_of(running, kernels.libraries, registrations=registrations, stream=True))
     except ModelError as error:
         streamed = front.Streamed(why=error.what)
     shown = path, named, points, streamed
