@@ -27,7 +27,7 @@ from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 # Hidden, so that the linker leaves out what no layer calls, as it does in an app.
 _FLAGS = ("-fPIC", "-g0", "-w", "-fno-strict-aliasing", "-fwrapv", "-fvisibility=hidden", "-ffunction-sections")
 _SOURCES = "src"
-_ENDS = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp")
+_ENDS = ("_layers.cpp", "_layers.hpp", "_weights.cpp", "tflm_kernel.cpp", "tflm_kernel.hpp", "fast_kernels.hpp")
 _CALLS = """
 #include "models/{name}_layers.hpp"
 #pragma GCC visibility push(default)
@@ -200,6 +200,7 @@ def generated(
     rows: bool = False,
     slower: int = 3,
     stream: bool = False,
+    fast: bool = False,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on."""
     models = (
@@ -216,6 +217,7 @@ def generated(
         rows=rows,
         slower=slower,
         stream_input=stream,
+        fast_kernels=fast,
     )
     return generate(config, app, tflm, golden=False)
 

@@ -106,6 +106,12 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
             help="what the app is to fit in on each board, as in 200K, by the estimate of `fit`",
         )
     parser.add_argument(
+        "--fast-kernels",
+        action="store_true",
+        default=None,
+        help="int8 layers of compiled code call kernels of its own, with weights laid out for them",
+    )
+    parser.add_argument(
         "--slower",
         type=percent,
         metavar="PERCENT",

@@ -16,6 +16,7 @@ stream_input: false                # true: compiled layers take the input row by
 ram: none                          # or bytes (20480, 20k, 20KiB) for each compiled model, by rows or not
 flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
 slower: none                       # percent of its work that compiled code may take more for less RAM: 3, without ram
+fast_kernels: false                # true: int8 layers of compiled code call kernels of its own where it has them
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -160,11 +161,13 @@ class AppConfig:
     ram: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     slower: Annotated[int | float | None, _NONE, _PERCENT, _SHARE] = None
+    fast_kernels: bool = False
 
     @property
     def wants_compiled_code(self) -> bool:
         """Whether an option is given that only compiled code has."""
-        return self.rows or self.stream_input or self.ram is not None or self.slower is not None
+        given = self.ram is not None or self.slower is not None
+        return self.rows or self.stream_input or self.fast_kernels or given
 
 
 def load_app_file(path: Path) -> AppConfig:

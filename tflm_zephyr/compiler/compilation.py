@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from tflm_zephyr.compiler.control import control_layer, is_control
+from tflm_zephyr.compiler.fast_layers import NotFastError, fast_layer
 from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import ALIGNMENT, Registrations, framed_layer
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
@@ -75,6 +76,7 @@ def compile_model(
     rows: bool = False,
     ram: int | None = None,
     stream: bool = False,
+    fast: bool = False,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
@@ -83,9 +85,10 @@ def compile_model(
     operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER,
     or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
     that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does. `stream`: the input
-    comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot.
+    comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot. `fast`: operators
+    that have one of our own kernels call that.
     """
-    parts = _parts(model, libraries, registrations)
+    parts = _parts(model, libraries, registrations, fast)
     streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
         memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
@@ -115,20 +118,21 @@ def front_of(
     *,
     registrations: Registrations | None = None,
     stream: bool = False,
+    fast: bool = False,
 ) -> tuple[FrontPoint, ...]:
     """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
 
     `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot.
     """
-    parts = _parts(model, libraries, registrations)
+    parts = _parts(model, libraries, registrations, fast)
     streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
-        return (FrontPoint(compile_model(model, libraries, registrations=registrations), 0.0),)
+        return (FrontPoint(compile_model(model, libraries, registrations=registrations, fast=fast), 0.0),)
     plans = row_plans(model, parts.layers, libraries, streamed)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers)), one.slower) for one in plans)
 
 
-def _parts(model: Model, libraries: Sequence[KernelLibrary], registrations: Registrations | None) -> _Parts:
+def _parts(model: Model, libraries: Sequence[KernelLibrary], registrations: Registrations | None, fast: bool) -> _Parts:
     flat = flatten(model) if needs_flattening(model) else None
     running = model if flat is None else flat.model
     _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
@@ -136,7 +140,7 @@ def _parts(model: Model, libraries: Sequence[KernelLibrary], registrations: Regi
     nodes = [Node(running, running.main, operator) for operator in running.main.operators]
     if flat is not None:
         nodes = [nodes[operator] for body in bodies.values() for operator in body]
-    making = _Making(libraries, Constants(), registrations or {}, flat)
+    making = _Making(libraries, Constants(), registrations or {}, flat, fast)
     return _Parts(running, making, bodies, tuple(making.layer(node) for node in nodes))
 
 
@@ -193,6 +197,7 @@ class _Making:
     constants: Constants
     registrations: Registrations
     flat: Flat | None
+    fast: bool
 
     def layer(self, node: Node) -> Layer:
         """The operator by direct code, or else as TFLM's own kernel. ModelError where neither takes it."""
@@ -206,13 +211,22 @@ class _Making:
     def _direct_or_framed(self, node: Node) -> Layer:
         constants = self.constants
         arrays, shared = dict(constants.arrays), dict(constants.shared)
+        why = ""
         try:
-            return _build(node, self.libraries, constants)
+            if self.fast:
+                return replace(
+                    fast_layer(LayerBuilder(node, node.operator.index, self.libraries, constants)), fast=True
+                )
+        except (NotFastError, NotDirectError, ArithmeticError) as reason:
+            constants.arrays, constants.shared = dict(arrays), dict(shared)  # without those of the attempt
+            why = str(reason) if isinstance(reason, NotFastError) else "has parameters that are left to TFLM's kernel"
+        try:
+            return replace(_build(node, self.libraries, constants), not_fast=why)
         except NotDirectError:
-            constants.arrays, constants.shared = arrays, shared  # without those of the attempt
+            constants.arrays, constants.shared = arrays, shared
             if not self.registrations:
                 raise
-        return framed_layer(node, self.libraries, constants, self.registrations)
+        return replace(framed_layer(node, self.libraries, constants, self.registrations), not_fast=why)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tflm_zephyr.compiler.program import (
     Value,
     View,
 )
+from tflm_zephyr.fast_kernels import Block
 from tflm_zephyr.kernels import KernelLibrary, Node, macs, scale_of, zero_point_of
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
@@ -52,6 +53,13 @@ class Constants:
         found = self.arrays.get(key, ConstantArray(name, c_type, elements, data, comment))
         self.arrays[key] = replace(found, as_in_models=found.as_in_models or as_in_models)
         return found.name
+
+    def padding(self, value: int, size: int) -> str:
+        """The name of the array of this value, which is as long as the longest one asked for."""
+        name, key = f"padding_{value}".replace("-", "minus_"), ("padding", bytes([value & 255]))
+        size = max(size, self.arrays[key].elements if key in self.arrays else 0)
+        self.arrays[key] = ConstantArray(name, "int8_t", size, key[1] * size, f"padding with {value}")
+        return name
 
     def value(self, value: Value) -> str:
         """The name of a shared struct, which its content gives."""
@@ -294,6 +302,19 @@ class LayerBuilder:
         """A call of the C++ library that goes through the elements as TFLM's kernel does, whose in-place rule holds."""
         self._headers.add(header)
         self._call(function, arguments, "", None)
+
+    def fast(self, function: str, *arguments: str, header: str, blocks: tuple[Block, ...]) -> None:
+        """A call of one of our own kernels, of input 0, which goes through its `blocks`."""
+        self._headers.add(header)
+        self._calls.append(Call(function, arguments, self._reads(), self._writes(), copies=True, blocks=blocks))
+
+    def alias(self, name: str, c_type: str) -> None:
+        """A name for a C++ type in the layer's function."""
+        self._locals.append(Local(name, "using", c_type))
+
+    def padding(self, value: int, size: int) -> str:
+        """A constant array of at least `size` elements of int8_t that are `value`, one for the whole model."""
+        return self._constants.padding(value, size)
 
     def helper(self, function: str, *arguments: str, headers: Sequence[str] = ()) -> None:
         """A call of a function of the generated code (parts/helpers.jinja) that does not work in place."""

@@ -15,6 +15,7 @@ from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.program import SCRATCH, Call, Layer
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
+from tflm_zephyr.fast_kernels import least_distance
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
 from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
@@ -215,6 +216,11 @@ def _pairs(
             for (one, other), distance in layer.segment.distances.items():
                 if _meet(subgraph, layer, storages, place, (one, other), k):
                     yield InPlacePair(place[one], place[other], distance)
+        if len(layer.calls) == 1 and (blocks := layer.calls[0].blocks):
+            one, other = layer.calls[0].reads[0].tensor, layer.calls[0].writes[0].tensor
+            if _meet(subgraph, layer, storages, place, (one, other), k):
+                yield InPlacePair(place[one], place[other], least_distance(blocks))
+            continue
         if not tried or len(layer.calls) != 1 or layer.calls[0].copies or layer.calls[0].runs is not None:
             continue
         operator = subgraph.operators[layer.operator]

@@ -13,6 +13,7 @@ from typing import Any
 
 from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.compiler.row_program import RowForm, RowSegment, StreamedInput
+from tflm_zephyr.fast_kernels import Block
 from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
@@ -113,7 +114,8 @@ class Call:
 
     `success`: the value that the function returns when its arguments are right; "" for one that returns nothing.
     `copies`: it is no kernel of TFLM's, so that the kernels' in-place distances do not hold for it. `view`: it copies a
-    whole tensor into a run of another one, or out of it, and is not needed where the one lies in the other.
+    whole tensor into a run of another one, or out of it, and is not needed where the one lies in the other. `blocks`:
+    it is one of our own kernels, which goes through them in their order.
     """
 
     function: str
@@ -124,9 +126,16 @@ class Call:
     runs: PixelRuns | None = None
     copies: bool = False
     view: View | None = None
+    blocks: tuple[Block, ...] = ()
 
     def steps(self) -> Iterator[tuple[tuple[Access, ...], tuple[Access, ...]]]:
-        """Reads and writes of each time that the function is called."""
+        """Reads and writes of each time that the function is called, or of each of its blocks."""
+        if self.blocks:
+            (read,), (write,) = self.reads, self.writes
+            for block in self.blocks:
+                reads = Access(read.tensor, block.read_first, block.read_end)
+                yield (reads,), (Access(write.tensor, block.write_first, block.write_end),)
+            return
         if self.runs is None:
             yield self.reads, self.writes
             return
@@ -241,7 +250,8 @@ class Layer:
     `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
     `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `locals` are
     CMSIS-NN's structs of its scratch buffers where there are several. `rows`: its form for some rows, or
-    else `no_rows` says why it has none.
+    else `no_rows` says why it has none. `fast`: the call is of one of our own kernels; where that was asked for and is
+    not so, `not_fast` says why.
 
     The last layer of a `segment` has the code of all its `members`, and their row buffers as its scratch buffer; the
     others are `inside` it.
@@ -264,6 +274,8 @@ class Layer:
     rows: RowForm | None = None
     no_rows: str = ""
     segment: RowSegment | None = None
+    fast: bool = False
+    not_fast: str = ""
     members: tuple[Layer, ...] = ()
     inside: bool = False
 

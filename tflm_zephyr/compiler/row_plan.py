@@ -19,6 +19,7 @@ from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInpu
 from tflm_zephyr.compiler.row_stream import Stream
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
+from tflm_zephyr.fast_kernels import least_distance
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
@@ -244,7 +245,7 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
     pixels = form.pixels * form.steps
     work = layer.macs / pixels if pixels else 0.0
     work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
-    dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower()
+    dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower() and not layer.fast
     return Operation(
         reads,
         writes,
@@ -262,9 +263,14 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
 def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Iterator[Way]:
     """How the layer on whole tensors can have its output over an input: by its kernel's own order, or by runs."""
     call = layer.calls[0] if len(layer.calls) == 1 else None
+    sizes = [tensor.size_bytes for tensor in model.main.tensors]
+    if call is not None and call.blocks:
+        one, other = call.reads[0].tensor, call.writes[0].tensor
+        saved = min(sizes[one], sizes[other] - least_distance(call.blocks))
+        yield Way(align_up(max(0, saved), ALIGNMENT), 0.0)
+        return
     if call is None or call.copies:
         return
-    sizes = [tensor.size_bytes for tensor in model.main.tensors]
     if call.runs is not None:
         one, other = call.reads[0].tensor, call.writes[0].tensor
         pixels = PixelLayer(sum(call.runs.counts), call.runs.in_bytes, call.runs.out_bytes)

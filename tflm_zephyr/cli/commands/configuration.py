@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_APP = (
     *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "stream_input", "ram", "flash", "slower"),
+    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels"),
 )
 
 
@@ -78,6 +78,7 @@ def _named(config: AppConfig, args: argparse.Namespace) -> str:
     """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
     given = [("rows", config.rows), ("stream_input", config.stream_input)]
     given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
+    given += [("fast_kernels", config.fast_kernels)]
     words = [name for name, is_given in given if is_given]
     names = [f"--{name.replace('_', '-')}" if getattr(args, name, None) is not None else f"{name}:" for name in words]
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"

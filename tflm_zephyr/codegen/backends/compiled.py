@@ -170,6 +170,7 @@ class Compiled(Backend):
         whys = (
             (len(runtimes) > 1, "several compiled models in one app were not measured"),
             (app.kernels != (CMSIS_NN,), "compiled code with reference kernels was not measured"),
+            (has_fast_kernels(app), "compiled code with kernels of its own was not measured"),
         )
         return BackendSizes(
             models=tuple(
@@ -190,6 +191,7 @@ class Compiled(Backend):
     def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:
         """See Backend."""
         return {
+            "src/fast_kernels.hpp.j2": has_fast_kernels,
             "src/tflm_kernel.cpp.j2": frames_kernels,
             "src/tflm_kernel.hpp.j2": frames_kernels,
             "src/models/model_weights.S.j2": lambda app: app.model_data == "binary",
@@ -203,6 +205,7 @@ class Compiled(Backend):
             return {
                 "uses_tflm": framed or any(uses_tflm(runtime_of(one).program) for one in app.models),
                 "frames_kernels": framed,
+                "fast_kernels": has_fast_kernels(app),
                 # A release prints no names of tensor types, unless operators of the user's do.
                 "nameless_types": framed and not app.debug and not app.custom_sources,
             }
@@ -246,6 +249,11 @@ def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
     return None if found is None else found + runtime.extra_stack_bytes
 
 
+def has_fast_kernels(app: AppSpec) -> bool:
+    """Whether a layer of the app's models calls one of our own kernels."""
+    return any(layer.fast for model in app.models for layer in runtime_of(model).program.layers)
+
+
 def frames_kernels(app: AppSpec) -> bool:
     """Whether a model of the app has operators that run TFLM's own kernels."""
     return any(runtime_of(model).program.framed for model in app.models)
@@ -263,6 +271,7 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         rows=setup.app.rows,
         ram=setup.app.ram,
         stream=setup.app.stream_input,
+        fast=setup.app.fast_kernels,
     )
 
 

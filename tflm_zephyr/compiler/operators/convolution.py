@@ -47,7 +47,7 @@ def _multipliers(source: float, scales: tuple[float, ...], output: float, channe
     return tuple(multiplier(source * scale / output) for scale in each)
 
 
-def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def window_of(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Stride, padding and dilation, each of height and width."""
     stride = node.option("stride_h"), node.option("stride_w")
     dilation = node.option("dilation_h_factor"), node.option("dilation_w_factor")
@@ -131,7 +131,7 @@ def check_bias(b: LayerBuilder, *kinds: TensorType) -> None:
 def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
     """The address of the parameters' struct."""
     node = b.node
-    stride, padding, dilation = _window(node)
+    stride, padding, dilation = window_of(node)
     low, high = b.clamp()
     name = b.value(
         "kParams",
@@ -229,7 +229,7 @@ def _arm_convolve_s16(b: LayerBuilder, channels: int) -> None:
 def arm_convolve_function(b: LayerBuilder) -> str:
     """The function that arm_convolve_wrapper_s8 calls; the wrapper itself where cores differ."""
     node = b.node
-    stride, padding, dilation = _window(node)
+    stride, padding, dilation = window_of(node)
     height, _, depth = node.input(0).shape[1:]
     window, weights_depth = node.input(1).shape[1:3], node.input(1).shape[3]
     if padding == (0, 0) and window == (1, 1) and dilation == (1, 1) and depth == weights_depth:
@@ -266,7 +266,7 @@ def _arm_depthwise(b: LayerBuilder, channels: int, function: str) -> None:
 def _arm_depthwise_function(b: LayerBuilder) -> str:
     """The function that arm_depthwise_conv_wrapper_s8 calls; the wrapper itself where cores differ."""
     node = b.node
-    _, padding, dilation = _window(node)
+    _, padding, dilation = window_of(node)
     found = set()
     for _, mve in b.cores:
         if mve and node.input(0).shape[3] == 1 and node.output().shape[3] > 1:
@@ -282,7 +282,7 @@ def _arm_depthwise_function(b: LayerBuilder) -> str:
 def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> None:
     """TFLM's loops with a multiplier for each channel."""
     node = b.node
-    stride, padding, dilation = _window(node)
+    stride, padding, dilation = window_of(node)
     low, high = b.clamp()
     depthwise = "Depthwise" in function
     fields = {
@@ -324,7 +324,7 @@ def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> No
 
 def _float(b: LayerBuilder, header: str, function: str, c_type: str, tail: tuple[str, ...] = ()) -> None:
     node = b.node
-    stride, padding, dilation = _window(node)
+    stride, padding, dilation = window_of(node)
     low, high = float_range(node.option("fused_activation_function"))
     multiplied = {"depth_multiplier": node.option("depth_multiplier")} if "Depthwise" in c_type else {}
     parameters = b.assigned(
@@ -437,7 +437,7 @@ def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
     axis = int(lies_flat(b))
     if axis and 1 not in node.input(1).shape[1:3]:
         raise NotByRowsError("has weights higher than its input, which is one row high")
-    stride, padding, dilation = (pair[axis] for pair in _window(node))
+    stride, padding, dilation = (pair[axis] for pair in window_of(node))
     height = node.input(1).shape[1 + axis]
     window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
     if not b.cmsis_nn:

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED in int8 as calls of our own kernels (fast_kernels).
+
+The kernels are C++ templates over shapes, in templates/app/compiled/src/fast_kernels.hpp.j2. Sources of the parameters:
+operators/convolution.py and operators/dense.py, which have them for the other kernel libraries.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tflm_zephyr.compiler.fixed_point import Multiplier
+from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.operators.convolution import channel_multipliers, window_of
+from tflm_zephyr.compiler.operators.dense import dense_multiplier
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import NotByRowsError, lies_flat, rows_of
+from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.fast_kernels import (
+    PIXELS,
+    Reach,
+    Rows,
+    Scaling,
+    in_lanes,
+    in_pairs,
+    of_pixels,
+    of_rows,
+    of_windows,
+    one_floor,
+    reach_of,
+    two_floors,
+)
+from tflm_zephyr.kernels import zero_point_of
+from tflm_zephyr.model import TensorType
+from tflm_zephyr.row_planner import Window
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+HEADER = "fast_kernels.hpp"
+NAMESPACE = "tflm_fast"
+KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+_MOST_TAPS = 32  # of a depthwise window, which is unrolled
+_TILES = (4, 3, 2, 1)
+_INT8 = "i0 int8 i1 int8 o0 int8"
+_MOST_SUM = 2**31
+
+
+class NotFastError(Exception):
+    """The operator has none of our kernels; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """A layer's sums of products: weights[channel, tap], each channel's bias and multiplier."""
+
+    weights: NDArray[numpy.int64]
+    bias: tuple[int, ...]
+    multipliers: tuple[Multiplier, ...]
+
+    @property
+    def channels(self) -> int:
+        """Output channels."""
+        return len(self.bias)
+
+
+def fast_layer(b: LayerBuilder) -> Layer:
+    """The operator as a call of our kernel, with its form for rows. NotFastError where it has none."""
+    node = b.node
+    if node.operator.key not in KEYS or node.operator.custom_code is not None:
+        raise NotFastError("is of a kind that has none of our kernels")
+    if not b.fits(_INT8):
+        raise NotFastError(f"is of {node.types}")
+    if any(mve for _, mve in b.cores):
+        raise NotFastError("runs on a core with Helium, which CMSIS-NN's kernels use")
+    source, weights, output, bias = node.input(0), node.input(1), node.output(), node.optional_input(2)
+    if source.is_constant or weights.data is None or (bias is not None and bias.data is None):
+        raise NotFastError("has an input that is a constant, or weights or a bias that are computed")
+    if bias is not None and bias.type is not TensorType.INT32:
+        raise NotFastError(f"has a bias of {bias.type.value}")
+    if len(weights.data) != weights.elements or weights.quantization is None or any(weights.quantization.zero_points):
+        raise NotFastError("has weights that are packed, or with a zero point")
+    if not output.elements or not source.elements:
+        raise NotFastError("has tensors without elements")
+    if node.operator.key == "FULLY_CONNECTED":
+        return _dense(b)
+    return _convolution(b)
+
+
+def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[Multiplier]) -> _Sums:
+    """`last`: the weights' last dimension is the channels', not the first one."""
+    import numpy
+
+    weights, bias = b.node.input(1), b.node.optional_input(2)
+    table = numpy.frombuffer(weights.data or b"", numpy.int8).astype(numpy.int64)
+    table = table.reshape(-1, channels).T if last else table.reshape(channels, -1)
+    start = (0,) * channels if bias is None else struct.unpack(f"<{channels}i", bias.data or b"")
+    return _Sums(table, start, tuple(multipliers))
+
+
+def _dense(b: LayerBuilder) -> Layer:
+    node = b.node
+    weights, output = node.input(1), node.output()
+    if len(weights.shape) != 2 or output.shape[-1] != weights.shape[0]:
+        raise NotFastError("has shapes that do not fit each other")
+    channels, depth = weights.shape
+    per_channel = weights.quantization is not None and weights.quantization.per_channel
+    found = channel_multipliers(node, channels) if per_channel else (dense_multiplier(node),) * channels
+    sums = _sums(b, channels, last=False, multipliers=found)
+    pixels = output.elements // channels
+    if node.input(0).elements != pixels * depth:
+        raise NotFastError("has shapes that do not fit each other")
+    scaling = _scaling(b, sums)
+    name, rest = ("Pointwise", (str(pixels),)) if pixels > 1 else ("Dense", ())
+    packed = (in_pairs if pixels > 1 else in_lanes)(sums.weights.astype("int8"))
+    arguments = (b.source(0, "input"), b.result(), *rest, _array(b, packed), scaling)
+    blocks = of_pixels(pixels, depth, channels) if pixels > 1 else ()
+    b.fast(f"{NAMESPACE}::{name}<{depth}, {channels}, Rounding>", *arguments, header=HEADER, blocks=blocks)
+    return b.build()
+
+
+def _convolution(b: LayerBuilder) -> Layer:
+    node = b.node
+    source, weights, output = node.input(0), node.input(1), node.output()
+    if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
+        raise NotFastError("has tensors that are not of four dimensions")
+    depthwise = node.operator.key == "DEPTHWISE_CONV_2D"
+    channels, depth = output.shape[3], source.shape[3]
+    if channels != weights.shape[3 if depthwise else 0] or (not depthwise and depth != weights.shape[3]):
+        raise NotFastError("has groups of channels, or shapes that do not fit each other")
+    stride, padding, dilation = window_of(node)
+    sums = _sums(b, channels, last=depthwise, multipliers=channel_multipliers(node, channels))
+    whole = weights.shape[1:3] == (1, 1) and padding == (0, 0) and stride == (1, 1)
+    if whole and not depthwise:
+        return _pointwise(b, sums)
+    if source.shape[0] != 1:
+        raise NotFastError("has several images")
+    geometry = _geometry(b)
+    if not depthwise or depth == 1:
+        return _windows(b, sums, geometry)
+    if channels != depth or dilation != (1, 1) or sums.weights.shape[1] > _MOST_TAPS:
+        raise NotFastError("has a depth multiplier, dilation, or a window of many pixels")
+    return _depthwise(b, sums, geometry)
+
+
+def _pointwise(b: LayerBuilder, sums: _Sums) -> Layer:
+    node = b.node
+    depth = node.input(0).shape[3]
+    pixels = node.output().elements // sums.channels
+    scaling = _scaling(b, sums)
+    weights = _array(b, in_pairs(sums.weights.astype("int8")))
+    b.fast(
+        f"{NAMESPACE}::Pointwise<{depth}, {sums.channels}, Rounding>",
+        *(b.source(0, "input"), b.result(), str(pixels), weights, scaling),
+        header=HEADER,
+        blocks=of_pixels(pixels, depth, sums.channels),
+    )
+    return _with_rows(b, {2: "count * {pixels}"})
+
+
+def _windows(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
+    scaling = _scaling(b, sums)
+    taps = sums.weights.shape[1]
+    weights = _array(b, in_pairs(sums.weights.astype("int8")))
+    rows = _rows(b)
+    b.alias("Shape", geometry)
+    b.fast(
+        f"{NAMESPACE}::Convolution<Shape, {sums.channels}, Rounding>",
+        *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
+        b.scratch(PIXELS * taps),
+        header=HEADER,
+        blocks=of_windows(rows),
+    )
+    return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+
+
+def _depthwise(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
+    scaling = _scaling(b, sums)
+    rows = _rows(b)
+    weights = _array(b, in_lanes(sums.weights.astype("int8")))
+    least = min(range(len(_TILES)), key=lambda k: (-(-rows.out_pixels // _TILES[k]), _TILES[k]))
+    tile = _TILES[least] if b.node.input(1).shape[2] <= 3 else min(2, _TILES[least])
+    padded = [one.in_bytes for one in (rows, _rows(b, turned=True)) if one.padded]
+    zeros = b.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else "nullptr"
+    b.alias("Shape", geometry)
+    b.fast(
+        f"{NAMESPACE}::Depthwise<Shape, {tile}, Rounding>",
+        *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
+        zeros,
+        header=HEADER,
+        blocks=of_rows(rows),
+    )
+    return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+
+
+def _array(b: LayerBuilder, packed: bytes) -> str:
+    return b.raw("packed", "int8_t", len(packed), packed, f"{b.node.input(1).label}, laid out")
+
+
+def _turned(b: LayerBuilder) -> bool:
+    """Whether by rows the pixels of an image one row high are the kernel's rows. NotByRowsError where neither works."""
+    flat = lies_flat(b)
+    if flat and 1 not in b.node.input(1).shape[1:3]:
+        raise NotByRowsError("has weights higher than its input, which is one row high")
+    return flat
+
+
+def _rows(b: LayerBuilder, *, turned: bool = False) -> Rows:
+    """`turned`: the image's columns are the kernel's rows."""
+    node, (down, across) = b.node, (1, 0) if turned else (0, 1)
+    stride, padding, dilation = window_of(node)
+    source, output = node.input(0).shape, node.output().shape
+    return Rows(
+        in_rows=source[1 + down],
+        in_bytes=source[1 + across] * source[3],
+        out_rows=output[1 + down],
+        out_pixels=output[1 + across],
+        out_bytes=output[1 + across] * output[3],
+        size=(node.input(1).shape[1 + down] - 1) * dilation[down] + 1,
+        stride=stride[down],
+        padding=padding[down],
+    )
+
+
+def _geometry(b: LayerBuilder, *, turned: bool = False) -> str:
+    """The kernel's Geometry."""
+    node, (down, across) = b.node, (1, 0) if turned else (0, 1)
+    stride, padding, dilation = window_of(node)
+    source, window, output = node.input(0).shape, node.input(1).shape, node.output().shape
+    numbers = (
+        *(source[1 + across], source[3], output[1 + across], window[1 + down], window[1 + across]),
+        *(stride[down], stride[across], dilation[down], dilation[across], padding[across]),
+        zero_point_of(node.input(0)),
+    )
+    return f"{NAMESPACE}::Geometry<{', '.join(map(str, numbers))}>"
+
+
+def _scaling(b: LayerBuilder, sums: _Sums) -> str:
+    """The array of each channel's words, and the alias `Rounding` of the class that takes them."""
+    low, high = b.clamp()
+    zero_point, source = zero_point_of(b.node.output()), zero_point_of(b.node.input(0))
+    if not -128 <= low <= high <= 127:
+        raise NotFastError("has no output values")
+    reach = reach_of(sums.weights, sums.bias, source)
+    scaling = Scaling(
+        tuple(one.value for one in sums.multipliers),
+        tuple(one.shift for one in sums.multipliers),
+        zero_point,
+        low,
+        high,
+    )
+    rounding, offsets, words = _rounding(scaling, reach)
+    folded = [
+        bias + offset - source * int(row.sum())
+        for bias, offset, row in zip(sums.bias, offsets, sums.weights, strict=True)
+    ]
+    most = max(abs(start) + 128 * int(abs(row).sum()) for start, row in zip(folded, sums.weights, strict=True))
+    if most >= _MOST_SUM:
+        raise NotFastError("has sums beyond 32 bits")
+    b.alias("Rounding", f"{NAMESPACE}::{rounding}")
+    table = [word for start, row in zip(folded, words, strict=True) for word in (start, *row)]
+    return b.int32s("scaling", table)
+
+
+def _rounding(scaling: Scaling, reach: Reach) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
+    """The class, an offset to add to each bias, and each channel's other words."""
+    limits, none = f"{scaling.least}, {scaling.most}", (0,) * len(scaling.shifts)
+    floor = one_floor(scaling, reach)
+    if floor is not None:
+        words: list[tuple[int, ...]] = list(zip(floor.multipliers, floor.addends, strict=True))
+        if len(set(floor.shifts)) == 1:
+            return f"OneFloor<{floor.shifts[0]}, {limits}>", floor.offsets, words
+        each = [(*pair, shift) for pair, shift in zip(words, floor.shifts, strict=True)]
+        return f"OneFloorEach<{limits}>", floor.offsets, each
+    floors = two_floors(scaling, reach)
+    if floors is not None:
+        pairs: list[tuple[int, ...]] = list(zip(floors.multipliers, floors.shifts, strict=True))
+        return f"TwoFloors<{scaling.zero_point}, {limits}>", none, pairs
+    most = max(map(abs, (*reach.low, *reach.high)))
+    if most << max(0, *scaling.shifts) >= _MOST_SUM or min(scaling.shifts) < -31:
+        raise NotFastError("has sums that TFLM's shift to the left takes beyond 32 bits")
+    return (
+        f"TwoRoundings<{scaling.zero_point}, {limits}>",
+        none,
+        list(zip(scaling.multipliers, scaling.shifts, strict=True)),
+    )
+
+
+def _with_rows(b: LayerBuilder, changed: Mapping[int, str]) -> Layer:
+    """The layer with its form for rows, whose call has other arguments at these places."""
+    layer, node = b.build(), b.node
+    source, output = node.input(0), node.output()
+    try:
+        turned = _turned(b)
+        rows = _rows(b, turned=turned)
+        window = Window(source.index, rows.size, rows.stride, rows.padding)
+        given, taken = rows_of("input", source, window), rows_of("output", output)
+    except NotByRowsError as reason:
+        return replace(layer, no_rows=str(reason))
+    (call,) = layer.calls
+    arguments = list(call.arguments)
+    for place, text in changed.items():
+        arguments[place] = text.format(pixels=rows.out_pixels)
+    shapes = {"Shape": _geometry(b, turned=turned)} if "Shape" in call.function else {}
+    aliases = [f"using {local.name} = {shapes.get(local.name, local.text)};" for local in layer.locals]
+    form = RowForm((given,), taken, call.function, tuple(arguments), "", tuple(aliases), pixels=rows.out_pixels)
+    return replace(layer, rows=form)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own int8 kernels: cheaper requantisation with its proof, weights laid out, the bytes that each block touches."""
+
+from __future__ import annotations
+
+from tflm_zephyr.fast_kernels.blocks import PIXELS, Block, Rows, least_distance, of_pixels, of_rows, of_windows
+from tflm_zephyr.fast_kernels.layout import in_lanes, in_pairs
+from tflm_zephyr.fast_kernels.requantisation import (
+    OneFloor,
+    ProofError,
+    Reach,
+    Scaling,
+    TwoFloors,
+    one_floor,
+    prove,
+    reach_of,
+    two_floors,
+)
+
+__all__ = [
+    "PIXELS",
+    "Block",
+    "OneFloor",
+    "ProofError",
+    "Reach",
+    "Rows",
+    "Scaling",
+    "TwoFloors",
+    "in_lanes",
+    "in_pairs",
+    "least_distance",
+    "of_pixels",
+    "of_rows",
+    "of_windows",
+    "one_floor",
+    "prove",
+    "reach_of",
+    "two_floors",
+]

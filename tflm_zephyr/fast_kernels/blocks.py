@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes that our kernels read and write, block by block: a kernel has read a block's input before it writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+PIXELS = 4
+"""Pixels of a block of a convolution."""
+
+
+class Block(NamedTuple):
+    """Bytes of input and output, from the first one to the end; a block that reads nothing has 0, 0."""
+
+    read_first: int
+    read_end: int
+    write_first: int
+    write_end: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A kernel's rows: those of input and output, their bytes, an output row's pixels, and the window."""
+
+    in_rows: int
+    in_bytes: int
+    out_rows: int
+    out_pixels: int
+    out_bytes: int
+    size: int
+    stride: int
+    padding: int
+
+    @property
+    def padded(self) -> bool:
+        """Whether a window reaches above the first row, or below the last one."""
+        return self.padding > 0 or (self.out_rows - 1) * self.stride - self.padding + self.size > self.in_rows
+
+    def read(self, first: int, last: int) -> tuple[int, int]:
+        """The input's bytes that output rows `first` to `last` read."""
+        begin = max(0, first * self.stride - self.padding)
+        end = min(self.in_rows, last * self.stride - self.padding + self.size)
+        return (begin * self.in_bytes, end * self.in_bytes) if begin < end else (0, 0)
+
+
+def of_pixels(pixels: int, depth: int, channels: int) -> tuple[Block, ...]:
+    """Blocks of Pointwise: four pixels, and what is left as two and one."""
+
+    def found() -> Iterator[Block]:
+        first = 0
+        for size in (PIXELS, 2, 1):
+            while pixels - first >= size:
+                last = first + size
+                yield Block(first * depth, last * depth, first * channels, last * channels)
+                first = last
+
+    return tuple(found())
+
+
+def of_windows(rows: Rows) -> tuple[Block, ...]:
+    """Blocks of Convolution: the windows of four pixels are copied, which may begin and end in different rows."""
+    pixels, pixel = rows.out_rows * rows.out_pixels, rows.out_bytes // rows.out_pixels
+    return tuple(
+        Block(
+            *rows.read(first // rows.out_pixels, (min(first + PIXELS, pixels) - 1) // rows.out_pixels),
+            first * pixel,
+            min(first + PIXELS, pixels) * pixel,
+        )
+        for first in range(0, pixels, PIXELS)
+    )
+
+
+def of_rows(rows: Rows) -> tuple[Block, ...]:
+    """Blocks of Depthwise: output rows."""
+    return tuple(
+        Block(*rows.read(row, row), row * rows.out_bytes, (row + 1) * rows.out_bytes) for row in range(rows.out_rows)
+    )
+
+
+def least_distance(blocks: Sequence[Block]) -> int:
+    """The least number of bytes that the output has to begin below the input, 0 or more, to lie over it."""
+    found, unread = 0, None
+    for block in reversed(blocks):
+        if block.read_first < block.read_end:
+            unread = block.read_first if unread is None else min(unread, block.read_first)
+        if unread is not None:
+            found = max(found, block.write_end - unread)
+    return found
