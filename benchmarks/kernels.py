@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own kernels beside CMSIS-NN's: python benchmarks/kernels.py [--models NAME ...] [-c CORE ...]
+
+Each model is compiled with CMSIS-NN's kernels and with ours (--fast-kernels), and runs on bare metal in QEMU: CMSIS-NN
+at -Ofast, the layers as an app has them. Printed are, for each layer, the instructions of both, ours by class (loads,
+stores, multiplies, taken branches), and cycles ESTIMATED from the executed blocks with published timings; nothing here
+measures cycles, and `--wait-states` adds to them what flash that is read 16 bytes at a time costs. Last come all
+layers, the RAM of either way and the bytes of code. Both ways are checked to have equal outputs.
+
+The timings are those of the Technical Reference Manuals of Cortex-M3 (100165, table 3-1), Cortex-M4 (100166, 3-1) and
+the Software Optimisation notes for Cortex-M33: see TIMINGS.
+
+Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, arm-none-eabi-gcc and QEMU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.bare_app import run  # noqa: E402
+from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
+from benchmarks.compiled import models  # noqa: E402
+from tflm_zephyr import process  # noqa: E402
+from tflm_zephyr.codegen import AppConfig, ModelConfig, render  # noqa: E402
+from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
+from tflm_zephyr.codegen.generation import generate  # noqa: E402
+from tflm_zephyr.compiler import CompiledModel  # noqa: E402
+from tflm_zephyr.errors import BuildError  # noqa: E402
+from tflm_zephyr.tflm import tflm_of  # noqa: E402
+from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT  # noqa: E402
+
+MARK = "LayerBegins"
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core, the board and machine that have it, and the compiler's flags for it."""
+
+    name: str
+    board: str
+    machine: str
+    flags: tuple[str, ...]
+
+
+CORES: Mapping[str, Core] = {
+    "m3": Core("Cortex-M3", "mps2/an385", "mps2-an385", ("-mcpu=cortex-m3",)),
+    "m4": Core("Cortex-M4", "mps2/an386", "mps2-an386", ("-mcpu=cortex-m4", "-mfloat-abi=soft")),
+    "m33": Core("Cortex-M33", "mps2/an521/cpu0", "mps2-an505", ("-mcpu=cortex-m33", "-mfloat-abi=soft")),
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Cycles of an instruction by its class. A load behind another one takes `next_load`."""
+
+    load: int
+    next_load: int
+    multiply_add: int
+    long_multiply: int
+    taken: int
+
+
+TIMINGS: Mapping[str, Timing] = {
+    "m3": Timing(load=2, next_load=1, multiply_add=2, long_multiply=4, taken=3),
+    "m4": Timing(load=2, next_load=1, multiply_add=1, long_multiply=1, taken=3),
+    "m33": Timing(load=2, next_load=1, multiply_add=1, long_multiply=1, taken=3),
+}
+FETCHED_BYTES = 16
+_LOAD = re.compile(r"^(ldr|ldm|pop|vldr|ldrd)")
+_STORE = re.compile(r"^(str|stm|push|strd)")
+_MULTIPLY_ADD = re.compile(r"^(mla|mls|smlad|smla[bt][bt]|smlab|smlat|smmla|smmul)")
+_LONG = re.compile(r"^(smull|umull|smlal|umlal)")
+_MULTIPLY = re.compile(r"^(mul|mla|mls|smla|smul|smmla|smmul|smull|umull|umlal|smlal|smuad)")
+_DIVIDE = re.compile(r"^(sdiv|udiv)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A line of the disassembly."""
+
+    name: str
+    operands: str
+    size: int
+
+    @property
+    def words(self) -> int:
+        """Words that a load or a store moves."""
+        if self.name.startswith(("ldrd", "strd")):
+            return 2
+        listed = re.search(r"\{([^}]*)\}", self.operands)
+        return len(listed[1].split(",")) if listed else 1
+
+
+@dataclass
+class Cost:
+    """Instructions, those by class, and estimated cycles without wait states."""
+
+    instructions: int = 0
+    cycles: int = 0
+    fetches: int = 0
+    mix: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Cost, times: int) -> None:
+        """Add another cost, so many times."""
+        self.instructions += times * other.instructions
+        self.cycles += times * other.cycles
+        self.fetches += times * other.fetches
+        for name, count in other.mix.items():
+            self.mix[name] += times * count
+
+
+def cost_of_block(block: Sequence[Instruction], timing: Timing) -> Cost:
+    """A block's cost but for its last branch, which is counted where the next block is known."""
+    cost = Cost(len(block), fetches=-(-sum(one.size for one in block) // FETCHED_BYTES))
+    loaded = False
+    for one in block:
+        loads = bool(_LOAD.match(one.name))
+        if loads:
+            cost.mix["loads"] += 1
+            cost.cycles += (timing.next_load if loaded else timing.load) + one.words - 1
+        elif _STORE.match(one.name):
+            cost.mix["stores"] += 1
+            cost.cycles += one.words
+        elif _LONG.match(one.name):
+            cost.cycles += timing.long_multiply
+        elif _MULTIPLY_ADD.match(one.name):
+            cost.cycles += timing.multiply_add
+        else:
+            cost.cycles += 6 if _DIVIDE.match(one.name) else 1
+        cost.mix["multiplies"] += bool(_MULTIPLY.match(one.name))
+        loaded = loads
+    return cost
+
+
+MAIN = """
+#include <cstdint>
+#include <cstddef>
+#include "models/net_layers.hpp"
+
+extern "C" {
+
+extern uint32_t _stack_end, _data_start, _data_end, _data_load, _bss_start, _bss_end;
+int main();
+
+static int Call(int what, const void *with)
+{
+	register int r0 asm("r0") = what;
+	register const void *r1 asm("r1") = with;
+	asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+	return r0;
+}
+
+void Reset()
+{
+	for (uint32_t *to = &_data_start, *from = &_data_load; to < &_data_end;) {
+		*to++ = *from++;
+	}
+	for (uint32_t *to = &_bss_start; to < &_bss_end;) {
+		*to++ = 0;
+	}
+	main();
+	const uint32_t stop[] = {0x20026, 0};
+	Call(0x20, stop);
+	for (;;) {
+	}
+}
+
+void Fault()
+{
+	Call(0x04, "fault\\n");
+	const uint32_t stop[] = {0x20024, 1};
+	Call(0x20, stop);
+	for (;;) {
+	}
+}
+
+__attribute__((section(".vectors"), used)) const void *const vectors[16] = {
+	&_stack_end, reinterpret_cast<void *>(Reset), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault),
+	reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault)};
+
+__attribute__((noinline)) void LayerBegins()
+{
+	asm volatile("");
+}
+
+alignas(16) static uint8_t arena[models::net::kArenaBytes];
+
+static void Print(const char *name, uint32_t value)
+{
+	char line[] = "                00000000\\n";
+	for (int k = 0; name[k] != 0; ++k) {
+		line[k] = name[k];
+	}
+	for (int k = 0; k < 8; ++k) {
+		line[23 - k] = "0123456789abcdef"[value & 15];
+		value >>= 4;
+	}
+	Call(0x04, line);
+}
+
+static uint32_t Sum(size_t first, size_t size)
+{
+	uint32_t sum = 2166136261u;
+	for (size_t k = 0; k < size; ++k) {
+		sum = (sum ^ arena[first + k]) * 16777619u;
+	}
+	return sum;
+}
+
+int main()
+{
+	static const struct { uint32_t first, size, seed; } kInputs[] = {INPUTS};
+	static const struct { uint32_t first, size; } kOutputs[] = {OUTPUTS};
+	for (const auto &input : kInputs) {
+		uint32_t state = input.seed;
+		for (uint32_t k = 0; k < input.size; ++k) {
+			state = state * 1664525u + 1013904223u;
+			arena[input.first + k] = state >> 24;
+		}
+	}
+	for (size_t layer = 0; layer < LAYERS; ++layer) {
+		LayerBegins();
+		if (!models::net::RunLayer(arena, layer)) {
+			Fault();
+		}
+	}
+	LayerBegins();
+	for (const auto &output : kOutputs) {
+		Print("output", Sum(output.first, output.size));
+	}
+	return 0;
+}
+
+}
+"""
+SCRIPT = """
+ENTRY(Reset)
+MEMORY { ROM : ORIGIN = %(rom)s, LENGTH = 4M
+         RAM : ORIGIN = %(ram)s, LENGTH = 2M }
+SECTIONS {
+  .text : { KEEP(*(.vectors)) *(.text*) } > ROM
+  .rodata : { *(.rodata*) *(.init_array*) } > ROM
+  .exidx : { *(.ARM.exidx*) *(.ARM.extab*) } > ROM
+  _data_load = LOADADDR(.data);
+  .data : { _data_start = .; *(.data*) . = ALIGN(4); _data_end = .; } > RAM AT > ROM
+  .bss : { _bss_start = .; *(.bss*) *(COMMON) . = ALIGN(4); _bss_end = .; end = .; } > RAM
+  _stack_end = ORIGIN(RAM) + LENGTH(RAM);
+}
+"""
+_MEMORY = {"mps2-an505": {"rom": "0x10000000", "ram": "0x38000000"}}
+_PLAIN_MEMORY = {"rom": "0x00000000", "ram": "0x20000000"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model on a core by one way: the cost of each layer, by operator, its arena, code bytes, constants, outputs."""
+
+    program: CompiledModel
+    layers: tuple[Cost, ...]
+    code: int
+    outputs: str
+
+    @property
+    def whole(self) -> Cost:
+        """All layers."""
+        cost = Cost()
+        for layer in self.layers:
+            cost.add(layer, 1)
+        return cost
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Builds and runs models on one core."""
+
+    bench: Bench
+    key: str
+
+    @property
+    def core(self) -> Core:
+        """The core."""
+        return CORES[self.key]
+
+    @property
+    def folder(self) -> Path:
+        """Objects that models share."""
+        folder = self.bench.folder / self.key
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def flags(self) -> list[str]:
+        """The compiler's flags for every source."""
+        tflm, cmsis_nn = self.bench.workspace.tflm_dir, self.bench.workspace.cmsis_nn_dir
+        assert tflm is not None and cmsis_nn is not None
+        found = [*self.core.flags, "-mthumb", "-ffunction-sections", "-fdata-sections", "-w", "-DNDEBUG", "-g0"]
+        found += ["-DTF_LITE_STATIC_MEMORY", "-DTF_LITE_STRIP_ERROR_STRINGS", "-fno-exceptions", "-fno-rtti"]
+        found += [f"-I{tflm / name}" for name in INCLUDE_DIRS]
+        return [*found, f"-I{cmsis_nn / 'Include'}", f"-I{cmsis_nn}"]
+
+    def library(self) -> Path:
+        """CMSIS-NN at -Ofast and TFLM's support functions, compiled once."""
+        archive = self.folder / "libkernels.a"
+        if archive.exists():
+            return archive
+        tflm, cmsis_nn = self.bench.workspace.tflm_dir, self.bench.workspace.cmsis_nn_dir
+        assert tflm is not None and cmsis_nn is not None
+        flags = [flag for flag in self.flags() if flag != "-fno-rtti"]
+        sources = [str(path) for path in sorted((cmsis_nn / "Source").rglob("*.c"))]
+        run(["arm-none-eabi-gcc", "-Ofast", *flags, "-c", *sources], self.folder)
+        support = [str(tflm / path) for path in REFERENCE_SUPPORT]
+        run(["arm-none-eabi-g++", "-std=c++17", "-Os", *self.flags(), "-c", *support], self.folder)
+        run(["arm-none-eabi-ar", "rcs", str(archive), *map(str, self.folder.glob("*.o"))], self.folder)
+        return archive
+
+    def measure(self, model: Path, *, fast: bool, rows: bool, slower: int = 3) -> Measured:
+        """Compile the model, run it once and read what was executed. Raises BuildError."""
+        folder = self.bench.folder / f"{model.stem}_{self.key}_{fast}_{rows}"
+        config = AppConfig(
+            models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels="cmsis_nn", model_data="array",
+            backend="compiled", rows=rows, slower=slower, fast_kernels=fast,
+        )  # fmt: skip
+        made = generate(config, folder, tflm_of(None, self.bench.workspace.tflm_revision), golden=False)
+        (spec,) = made.spec.models
+        program = runtime_of(spec).program
+        files = {name: data for name, data in render(made.spec).items() if name.startswith("tflm/src/")}
+        files = files or {name: data for name, data in render(made.spec).items() if "src/" in name}
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            path = folder / "src" / name.partition("src/")[2]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        elf = self._linked(folder, program, "-O2" if fast else "-Os")
+        costs, outputs = self._executed(elf, len(program.main_layers))
+        return Measured(program, costs, _code_bytes(elf, program), outputs)
+
+    def _linked(self, folder: Path, program: CompiledModel, level: str) -> Path:
+        main = program.model.main
+        places = [(program.offsets[t], main.tensors[t].size_bytes) for t in main.inputs]
+        inputs = ", ".join(f"{{{first}, {size}, {7 + k}}}" for k, (first, size) in enumerate(places))
+        ends = [(program.offsets[t], main.tensors[t].size_bytes) for t in main.outputs]
+        outputs = ", ".join(f"{{{first}, {size}}}" for first, size in ends)
+        text = MAIN.replace("{INPUTS}", f"{{{inputs}}}").replace("{OUTPUTS}", f"{{{outputs}}}")
+        (folder / "main.cpp").write_text(text.replace("LAYERS", str(len(program.main_layers))))
+        (folder / "link.ld").write_text(SCRIPT % _MEMORY.get(self.core.machine, _PLAIN_MEMORY))
+        elf = folder / "net.elf"
+        sources = [folder / "main.cpp", *(folder / "src" / "models").glob("net_[lw]*.cpp")]
+        sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.framed]
+        command = ["arm-none-eabi-g++", "-std=c++17", level, *self.flags(), f"-I{folder / 'src'}", *map(str, sources)]
+        command += [str(self.library()), "-nostartfiles", f"-T{folder / 'link.ld'}", "-Wl,--gc-sections", "-o", str(elf)]
+        run([*command, "--specs=nano.specs", "--specs=nosys.specs"], folder)
+        return elf
+
+    def _executed(self, elf: Path, layers: int) -> tuple[tuple[Cost, ...], str]:
+        """Cost of each layer, and the lines that the program printed."""
+        log = elf.with_suffix(".log")
+        command = ["qemu-system-arm", "-M", self.core.machine, "-kernel", str(elf), "-display", "none", "-serial", "none"]
+        command += ["-monitor", "none", "-semihosting-config", "enable=on,target=native", "-d", "exec,nochain,in_asm"]
+        done = process.run((*command, "-D", str(log)), cwd=elf.parent, timeout_s=600)
+        if done.returncode != 0 or "output" not in done.output:
+            raise BuildError(f"it did not run:\n{done.output}", where=str(elf))
+        trace = Trace(disassembled(elf), TIMINGS[self.key], symbol_of(elf, MARK))
+        with log.open() as lines:
+            found = trace.read(lines)
+        log.unlink()
+        if len(found) != layers + 2:
+            raise BuildError(f"{len(found)} marks, not {layers + 2}", where=str(elf))
+        return tuple(found[1:-1]), done.output
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Reads QEMU's log of executed blocks, which begin anew at each call of the function at `mark`."""
+
+    code: Mapping[int, Instruction]
+    timing: Timing
+    mark: int
+
+    def read(self, lines: Iterator[str]) -> list[Cost]:
+        """The cost of what ran before each mark and behind the last one."""
+        blocks: dict[int, Cost] = {}
+        ends: dict[int, int] = {}
+        counts: list[Counter[int]] = [Counter()]
+        taken: list[int] = [0]
+        start, last_end, addresses = -1, -1, list[int]()
+        for line in lines:
+            if line.startswith("Trace"):
+                if start >= 0:
+                    self._keep(start, addresses, blocks, ends)
+                    start = -1
+                at = int(line.split("/")[1], 16)
+                if at == self.mark:
+                    counts.append(Counter())
+                    taken.append(0)
+                counts[-1][at] += 1
+                taken[-1] += at != last_end
+                last_end = ends.get(at, -1)
+            elif line.startswith("IN:"):
+                if start >= 0:
+                    self._keep(start, addresses, blocks, ends)
+                start, addresses = 0, []
+            elif line.startswith("0x") and start >= 0:
+                addresses.append(int(line[2:10], 16))
+        return [self._summed(count, jumps, blocks) for count, jumps in zip(counts, taken, strict=True)]
+
+    def _keep(self, start: int, addresses: list[int], blocks: dict[int, Cost], ends: dict[int, int]) -> None:
+        if addresses:
+            found = [self.code[address] for address in addresses if address in self.code]
+            blocks[addresses[0]] = cost_of_block(found, self.timing)
+            last = self.code.get(addresses[-1])
+            ends[addresses[0]] = addresses[-1] + (last.size if last else 2)
+
+    def _summed(self, count: Counter[int], jumps: int, blocks: Mapping[int, Cost]) -> Cost:
+        cost = Cost()
+        for at, times in count.items():
+            cost.add(blocks[at], times)
+        cost.mix["taken branches"] += jumps
+        cost.cycles += jumps * (self.timing.taken - 1)
+        return cost
+
+
+def disassembled(elf: Path) -> dict[int, Instruction]:
+    """The instructions by address."""
+    found = {}
+    text = run(["arm-none-eabi-objdump", "-d", "--no-show-raw-insn", elf], elf.parent)
+    rows = [line.split("\t") for line in text.splitlines() if re.match(r"^\s*[0-9a-f]+:\t", line)]
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        address = int(row[0].strip(" :"), 16)
+        after = int(following[0].strip(" :"), 16) if following else address + 2
+        found[address] = Instruction(row[1].strip(), row[2] if len(row) > 2 else "", 4 if after - address >= 4 else 2)
+    return found
+
+
+def symbol_of(elf: Path, name: str) -> int:
+    """The address of a function."""
+    text = run(["arm-none-eabi-nm", elf], elf.parent)
+    return next(int(line.split()[0], 16) & ~1 for line in text.splitlines() if line.endswith(f" {name}"))
+
+
+def _code_bytes(elf: Path, program: CompiledModel) -> int:
+    """Bytes of code and constants without the models' arrays."""
+    text = run(["arm-none-eabi-size", "-A", elf], elf.parent)
+    sizes = {line.split()[0]: int(line.split()[1]) for line in text.splitlines() if line.startswith(".")}
+    return sizes[".text"] + sizes.get(".rodata", 0) - program.flash_bytes
+
+
+def ratio(one: int, other: int) -> str:
+    """`one` as a share of `other`."""
+    return f"{one / other:.3f}" if other else "-"
+
+
+def lines(arm: Measured, own: Measured, waits: int) -> Iterator[str]:
+    """The table of a model."""
+    def cycles(cost: Cost) -> int:
+        return cost.cycles + waits * cost.fetches
+
+    yield f"{'layer':34}{'CMSIS-NN':>12}{'own':>12}{'ratio':>7}{'est. cycles':>13}{'own':>12}{'ratio':>7}  own: mix"
+    for number, (one, other) in enumerate(zip(arm.layers, own.layers, strict=True)):
+        layer = own.program.main_layers[number]
+        kind = "own" if layer.fast else ""
+        mix = ", ".join(f"{name} {count:,}" for name, count in other.mix.items())
+        yield (
+            f"{number:3} {layer.key:24} {kind:4}  {one.instructions:12,}{other.instructions:12,}"
+            f"{ratio(other.instructions, one.instructions):>7}{cycles(one):13,}{cycles(other):12,}"
+            f"{ratio(cycles(other), cycles(one)):>7}  {mix}"
+        )
+    one, other = arm.whole, own.whole
+    yield (
+        f"{'all':34}{one.instructions:12,}{other.instructions:12,}{ratio(other.instructions, one.instructions):>7}"
+        f"{cycles(one):13,}{cycles(other):12,}{ratio(cycles(other), cycles(one)):>7}"
+    )
+    arms, owns = arm.program, own.program
+    yield (
+        f"RAM {arms.arena_bytes:,} -> {owns.arena_bytes:,}, code {arm.code:,} -> {own.code:,}, "
+        f"constants {arms.flash_bytes:,} -> {owns.flash_bytes:,} bytes; outputs "
+        f"{'equal' if arm.outputs == own.outputs else 'DIFFER'}"
+    )
+
+
+def main() -> int:
+    """Measure every core that is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
+    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    parser.add_argument("--rows", action="store_true", help="row by row, both ways")
+    parser.add_argument("--wait-states", type=int, default=0, metavar="N", help="cycles for each 16 bytes of code")
+
+    def body(args: argparse.Namespace, bench: Bench) -> None:
+        say_load()
+        for key in args.core or CORES:
+            machine = Machine(bench, key)
+            for name, model in models(bench.folder).items():
+                if args.models and name not in args.models:
+                    continue
+                arm = machine.measure(model, fast=False, rows=False)
+                own = machine.measure(model, fast=True, rows=args.rows)
+                say(f"\n{name} on {machine.core.name}, {args.wait_states} wait states; cycles are estimated")
+                for line in lines(arm, own, args.wait_states):
+                    say(line)
+
+    return main_of(parser, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
