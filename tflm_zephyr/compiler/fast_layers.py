@@ -115,12 +115,40 @@ def _dense(b: LayerBuilder) -> Layer:
     if node.input(0).elements != pixels * depth:
         raise NotFastError("has shapes that do not fit each other")
     scaling = _scaling(b, sums)
-    name, rest = ("Pointwise", (str(pixels),)) if pixels > 1 else ("Dense", ())
-    packed = (in_pairs if pixels > 1 else in_lanes)(sums.weights.astype("int8"))
-    arguments = (b.source(0, "input"), b.result(), *rest, _array(b, packed), scaling)
-    blocks = of_pixels(pixels, depth, channels) if pixels > 1 else ()
-    b.fast(f"{NAMESPACE}::{name}<{depth}, {channels}, Rounding>", *arguments, header=HEADER, blocks=blocks)
+    if pixels > 1:
+        _pixels(b, sums, pixels, depth, scaling)
+        return b.build()
+    weights_name = _array(b, in_lanes(sums.weights.astype("int8")))
+    arguments = (b.source(0, "input"), b.result(), weights_name, scaling)
+    b.fast(f"{NAMESPACE}::Dense<{depth}, {channels}, Rounding>", *arguments, header=HEADER, blocks=())
     return b.build()
+
+
+def _pixels(b: LayerBuilder, sums: _Sums, pixels: int, depth: int, scaling: str) -> None:
+    """The call of Pointwise."""
+    weights = _array(b, in_pairs(sums.weights.astype("int8")))
+    expanded = _expanded(b)
+    b.fast(
+        f"{NAMESPACE}::Pointwise<{depth}, {sums.channels}, {_text(expanded)}, Rounding>",
+        *(b.source(0, "input"), b.result(), str(pixels), weights, scaling),
+        b.scratch(_pairs_bytes(depth) if expanded and pixels >= PIXELS else 0),
+        header=HEADER,
+        blocks=of_pixels(pixels, depth, sums.channels),
+    )
+
+
+def _expanded(b: LayerBuilder) -> bool:
+    """Whether a core has the DSP extension, which multiplies int16 in pairs."""
+    return any(dsp for dsp, _ in b.cores)
+
+
+def _pairs_bytes(taps: int) -> int:
+    """Bytes of the taps of a block's pixels as int16; those behind the last four are taken from the input."""
+    return 2 * PIXELS * (taps // 4 * 4)
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _convolution(b: LayerBuilder) -> Layer:
@@ -151,27 +179,20 @@ def _pointwise(b: LayerBuilder, sums: _Sums) -> Layer:
     node = b.node
     depth = node.input(0).shape[3]
     pixels = node.output().elements // sums.channels
-    scaling = _scaling(b, sums)
-    weights = _array(b, in_pairs(sums.weights.astype("int8")))
-    b.fast(
-        f"{NAMESPACE}::Pointwise<{depth}, {sums.channels}, Rounding>",
-        *(b.source(0, "input"), b.result(), str(pixels), weights, scaling),
-        header=HEADER,
-        blocks=of_pixels(pixels, depth, sums.channels),
-    )
+    _pixels(b, sums, pixels, depth, _scaling(b, sums))
     return _with_rows(b, {2: "count * {pixels}"})
 
 
 def _windows(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
     scaling = _scaling(b, sums)
-    taps = sums.weights.shape[1]
+    taps, expanded = sums.weights.shape[1], _expanded(b)
     weights = _array(b, in_pairs(sums.weights.astype("int8")))
     rows = _rows(b)
     b.alias("Shape", geometry)
     b.fast(
-        f"{NAMESPACE}::Convolution<Shape, {sums.channels}, Rounding>",
+        f"{NAMESPACE}::Convolution<Shape, {sums.channels}, {_text(expanded)}, Rounding>",
         *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
-        b.scratch(PIXELS * taps),
+        b.scratch(PIXELS * taps + (_pairs_bytes(taps) if expanded else 0)),
         header=HEADER,
         blocks=of_windows(rows),
     )
