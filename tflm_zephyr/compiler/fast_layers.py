@@ -204,7 +204,8 @@ def _depthwise(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
     rows = _rows(b)
     weights = _array(b, in_lanes(sums.weights.astype("int8")))
     least = min(range(len(_TILES)), key=lambda k: (-(-rows.out_pixels // _TILES[k]), _TILES[k]))
-    tile = _TILES[least] if b.node.input(1).shape[2] <= 3 else min(2, _TILES[least])
+    narrow = b.node.input(1).shape[2] <= 3 and window_of(b.node)[0][1] == 1
+    tile = _TILES[least] if narrow else min(2, _TILES[least])
     padded = [one.in_bytes for one in (rows, _rows(b, turned=True)) if one.padded]
     zeros = b.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else "nullptr"
     b.alias("Shape", geometry)
