@@ -355,14 +355,31 @@ class Machine:
         sources = [folder / "main.cpp", *(folder / "src" / "models").glob("net_[lw]*.cpp")]
         sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.framed]
         command = ["arm-none-eabi-g++", "-std=c++17", level, *self.flags(), f"-I{folder / 'src'}", *map(str, sources)]
-        command += [str(self.library()), "-nostartfiles", f"-T{folder / 'link.ld'}", "-Wl,--gc-sections", "-o", str(elf)]
+        command += [
+            str(self.library()),
+            "-nostartfiles",
+            f"-T{folder / 'link.ld'}",
+            "-Wl,--gc-sections",
+            "-o",
+            str(elf),
+        ]
         run([*command, "--specs=nano.specs", "--specs=nosys.specs"], folder)
         return elf
 
     def _executed(self, elf: Path, layers: int) -> tuple[tuple[Cost, ...], str]:
         """Cost of each layer, and the lines that the program printed."""
         log = elf.with_suffix(".log")
-        command = ["qemu-system-arm", "-M", self.core.machine, "-kernel", str(elf), "-display", "none", "-serial", "none"]
+        command = [
+            "qemu-system-arm",
+            "-M",
+            self.core.machine,
+            "-kernel",
+            str(elf),
+            "-display",
+            "none",
+            "-serial",
+            "none",
+        ]
         command += ["-monitor", "none", "-semihosting-config", "enable=on,target=native", "-d", "exec,nochain,in_asm"]
         done = process.run((*command, "-D", str(log)), cwd=elf.parent, timeout_s=600)
         if done.returncode != 0 or "output" not in done.output:
@@ -459,6 +476,7 @@ def ratio(one: int, other: int) -> str:
 
 def lines(arm: Measured, own: Measured, waits: int) -> Iterator[str]:
     """The table of a model."""
+
     def cycles(cost: Cost) -> int:
         return cost.cycles + waits * cost.fetches
 
