@@ -20,6 +20,7 @@ from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import NotByRowsError, lies_flat, rows_of
 from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.fast_kernels import (
+    LANES,
     PIXELS,
     Reach,
     Rows,
@@ -46,6 +47,7 @@ NAMESPACE = "tflm_fast"
 KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _TILES = (4, 3, 2, 1)
+_LANES_BYTES, _MOST_OFFSET = 2560, 1012
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _MOST_SUM = 2**31
 
@@ -208,15 +210,38 @@ def _depthwise(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
     tile = _TILES[least] if narrow else min(2, _TILES[least])
     padded = [one.in_bytes for one in (rows, _rows(b, turned=True)) if one.padded]
     zeros = b.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else "nullptr"
+    step = _step(b, rows)
     b.alias("Shape", geometry)
     b.fast(
-        f"{NAMESPACE}::Depthwise<Shape, {tile}, Rounding>",
+        f"{NAMESPACE}::Depthwise<Shape, {tile}, {step}, Rounding>",
         *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
         zeros,
+        b.scratch(_lanes_bytes(rows, step, window_of(b.node)[0][1]) if step else 0),
         header=HEADER,
-        blocks=of_rows(rows),
+        blocks=of_rows(rows, max(step, 1)),
     )
     return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+
+
+def _step(b: LayerBuilder, rows: Rows) -> int:
+    """Output rows that a core with DSP computes at a time, from rows of int16; 0 for windows that it has no code for."""
+    node = b.node
+    stride, padding, _ = window_of(node)
+    narrow = node.input(1).shape[1:3] == (3, 3) and stride[1] <= 2 and padding[1] <= 1
+    if not _expanded(b) or not narrow or node.input(0).shape[3] % LANES or 2 * _pitch(rows, stride[1]) > _MOST_OFFSET:
+        return 0
+    steps = [step for step in range(1, rows.out_rows + 1) if _lanes_bytes(rows, step, stride[1]) <= _LANES_BYTES]
+    return max(steps, default=1)
+
+
+def _pitch(rows: Rows, across: int) -> int:
+    """Bytes of a channel's row of int16, which is read in pairs."""
+    return 2 * (across * (rows.out_pixels + rows.out_pixels % 2) + 2)
+
+
+def _lanes_bytes(rows: Rows, step: int, across: int) -> int:
+    """Bytes of four channels of the input rows for `step` output rows."""
+    return LANES * ((step - 1) * rows.stride + rows.size) * _pitch(rows, across)
 
 
 def _array(b: LayerBuilder, packed: bytes) -> str:

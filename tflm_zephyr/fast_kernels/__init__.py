@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.fast_kernels.blocks import PIXELS, Block, Rows, least_distance, of_pixels, of_rows, of_windows
-from tflm_zephyr.fast_kernels.layout import in_lanes, in_pairs
+from tflm_zephyr.fast_kernels.layout import LANES, in_lanes, in_pairs
 from tflm_zephyr.fast_kernels.requantisation import (
     OneFloor,
     ProofError,
@@ -18,6 +18,7 @@ from tflm_zephyr.fast_kernels.requantisation import (
 )
 
 __all__ = [
+    "LANES",
     "PIXELS",
     "Block",
     "OneFloor",

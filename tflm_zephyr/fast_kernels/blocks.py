@@ -72,11 +72,13 @@ def of_windows(rows: Rows) -> tuple[Block, ...]:
     )
 
 
-def of_rows(rows: Rows) -> tuple[Block, ...]:
-    """Blocks of Depthwise: output rows."""
-    return tuple(
-        Block(*rows.read(row, row), row * rows.out_bytes, (row + 1) * rows.out_bytes) for row in range(rows.out_rows)
-    )
+def of_rows(rows: Rows, step: int = 1) -> tuple[Block, ...]:
+    """Blocks of Depthwise: `step` output rows each."""
+    found = []
+    for first in range(0, rows.out_rows, step):
+        end = min(first + step, rows.out_rows)
+        found.append(Block(*rows.read(first, end - 1), first * rows.out_bytes, end * rows.out_bytes))
+    return tuple(found)
 
 
 def least_distance(blocks: Sequence[Block]) -> int:
