@@ -48,6 +48,8 @@ KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _TILES = (4, 3, 2, 1)
 _LANES_BYTES, _MOST_OFFSET = 2560, 1012
+_STEP_ROWS = 6  # input rows: with more the output would have to lie further away from the input
+_NARROW = 4
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _MOST_SUM = 2**31
 
@@ -120,9 +122,11 @@ def _dense(b: LayerBuilder) -> Layer:
     if pixels > 1:
         _pixels(b, sums, pixels, depth, scaling)
         return b.build()
-    weights_name = _array(b, in_lanes(sums.weights.astype("int8")))
-    arguments = (b.source(0, "input"), b.result(), weights_name, scaling)
-    b.fast(f"{NAMESPACE}::Dense<{depth}, {channels}, Rounding>", *arguments, header=HEADER, blocks=())
+    paired = all(dsp for dsp, _ in b.cores)
+    packed = _array(b, (in_pairs if paired else in_lanes)(sums.weights.astype("int8")))
+    arguments = (b.source(0, "input"), b.result(), packed, scaling)
+    function = f"{NAMESPACE}::Dense<{depth}, {channels}, {_text(paired)}, Rounding>"
+    b.fast(function, *arguments, header=HEADER, blocks=())
     return b.build()
 
 
@@ -224,14 +228,16 @@ def _depthwise(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
 
 
 def _step(b: LayerBuilder, rows: Rows) -> int:
-    """Output rows that a core with DSP computes at a time, from rows of int16; 0 for windows that it has no code for."""
+    """Output rows that a core with DSP computes at a time, from rows of int16; 0 for windows without such code."""
     node = b.node
     stride, padding, _ = window_of(node)
     narrow = node.input(1).shape[1:3] == (3, 3) and stride[1] <= 2 and padding[1] <= 1
-    if not _expanded(b) or not narrow or node.input(0).shape[3] % LANES or 2 * _pitch(rows, stride[1]) > _MOST_OFFSET:
+    if not _expanded(b) or not narrow or rows.out_pixels < _NARROW or node.input(0).shape[3] % LANES:
         return 0
-    steps = [step for step in range(1, rows.out_rows + 1) if _lanes_bytes(rows, step, stride[1]) <= _LANES_BYTES]
-    return max(steps, default=1)
+    if 2 * _pitch(rows, stride[1]) > _MOST_OFFSET:
+        return 0
+    most = min(rows.out_rows, -(-_STEP_ROWS // rows.stride))
+    return max((step for step in range(1, most + 1) if _lanes_bytes(rows, step, stride[1]) <= _LANES_BYTES), default=1)
 
 
 def _pitch(rows: Rows, across: int) -> int:
