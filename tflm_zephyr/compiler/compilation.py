@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from tflm_zephyr.compiler.control import control_layer, is_control
-from tflm_zephyr.compiler.fast_layers import NotFastError, fast_layer
+from tflm_zephyr.compiler.fast_layers import fast_layer
+from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import ALIGNMENT, Registrations, framed_layer
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError

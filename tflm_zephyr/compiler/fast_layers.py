@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tflm_zephyr.compiler.fast_rounding import (
+    NotFastError,
+    Quantities,
+    Requantisation,
+    Sums,
+    joined,
+    requantisation,
+)
 from tflm_zephyr.compiler.fixed_point import Multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import channel_multipliers, window_of
@@ -22,25 +30,20 @@ from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.fast_kernels import (
     LANES,
     PIXELS,
-    Reach,
     Rows,
-    Scaling,
     in_lanes,
     in_pairs,
+    joined_pairs,
     of_pixels,
     of_rows,
     of_windows,
-    one_floor,
-    reach_of,
-    two_floors,
 )
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
 
 if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
+    pass
 
 HEADER = "fast_kernels.hpp"
 NAMESPACE = "tflm_fast"
@@ -48,28 +51,9 @@ KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _TILES = (4, 3, 2, 1)
 _LANES_BYTES, _MOST_OFFSET = 2560, 1012
-_STEP_ROWS = 6  # input rows: with more the output would have to lie further away from the input
+_STEP_ROWS = 8  # input rows: with more the output would have to lie further away from the input
 _NARROW = 4
 _INT8 = "i0 int8 i1 int8 o0 int8"
-_MOST_SUM = 2**31
-
-
-class NotFastError(Exception):
-    """The operator has none of our kernels; the text says why."""
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """A layer's sums of products: weights[channel, tap], each channel's bias and multiplier."""
-
-    weights: NDArray[numpy.int64]
-    bias: tuple[int, ...]
-    multipliers: tuple[Multiplier, ...]
-
-    @property
-    def channels(self) -> int:
-        """Output channels."""
-        return len(self.bias)
 
 
 def fast_layer(b: LayerBuilder) -> Layer:
@@ -95,7 +79,7 @@ def fast_layer(b: LayerBuilder) -> Layer:
     return _convolution(b)
 
 
-def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[Multiplier]) -> _Sums:
+def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[Multiplier]) -> Sums:
     """`last`: the weights' last dimension is the channels', not the first one."""
     import numpy
 
@@ -103,7 +87,7 @@ def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[M
     table = numpy.frombuffer(weights.data or b"", numpy.int8).astype(numpy.int64)
     table = table.reshape(-1, channels).T if last else table.reshape(channels, -1)
     start = (0,) * channels if bias is None else struct.unpack(f"<{channels}i", bias.data or b"")
-    return _Sums(table, start, tuple(multipliers))
+    return Sums(table, start, tuple(multipliers))
 
 
 def _dense(b: LayerBuilder) -> Layer:
@@ -118,10 +102,10 @@ def _dense(b: LayerBuilder) -> Layer:
     pixels = output.elements // channels
     if node.input(0).elements != pixels * depth:
         raise NotFastError("has shapes that do not fit each other")
-    scaling = _scaling(b, sums)
     if pixels > 1:
-        _pixels(b, sums, pixels, depth, scaling)
+        _pixels(b, sums, pixels, depth)
         return b.build()
+    scaling = _scaling(b, sums)
     paired = all(dsp for dsp, _ in b.cores)
     packed = _array(b, (in_pairs if paired else in_lanes)(sums.weights.astype("int8")))
     arguments = (b.source(0, "input"), b.result(), packed, scaling)
@@ -130,9 +114,9 @@ def _dense(b: LayerBuilder) -> Layer:
     return b.build()
 
 
-def _pixels(b: LayerBuilder, sums: _Sums, pixels: int, depth: int, scaling: str) -> None:
+def _pixels(b: LayerBuilder, sums: Sums, pixels: int, depth: int) -> None:
     """The call of Pointwise."""
-    weights = _array(b, in_pairs(sums.weights.astype("int8")))
+    scaling, weights = _pairs(b, sums)
     expanded = _expanded(b)
     b.fast(
         f"{NAMESPACE}::Pointwise<{depth}, {sums.channels}, {_text(expanded)}, Rounding>",
@@ -181,18 +165,17 @@ def _convolution(b: LayerBuilder) -> Layer:
     return _depthwise(b, sums, geometry)
 
 
-def _pointwise(b: LayerBuilder, sums: _Sums) -> Layer:
+def _pointwise(b: LayerBuilder, sums: Sums) -> Layer:
     node = b.node
     depth = node.input(0).shape[3]
     pixels = node.output().elements // sums.channels
-    _pixels(b, sums, pixels, depth, _scaling(b, sums))
+    _pixels(b, sums, pixels, depth)
     return _with_rows(b, {2: "count * {pixels}"})
 
 
-def _windows(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
-    scaling = _scaling(b, sums)
+def _windows(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
+    scaling, weights = _pairs(b, sums)
     taps, expanded = sums.weights.shape[1], _expanded(b)
-    weights = _array(b, in_pairs(sums.weights.astype("int8")))
     rows = _rows(b)
     b.alias("Shape", geometry)
     b.fast(
@@ -205,7 +188,7 @@ def _windows(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
     return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
 
 
-def _depthwise(b: LayerBuilder, sums: _Sums, geometry: str) -> Layer:
+def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
     scaling = _scaling(b, sums)
     rows = _rows(b)
     weights = _array(b, in_lanes(sums.weights.astype("int8")))
@@ -292,55 +275,31 @@ def _geometry(b: LayerBuilder, *, turned: bool = False) -> str:
     return f"{NAMESPACE}::Geometry<{', '.join(map(str, numbers))}>"
 
 
-def _scaling(b: LayerBuilder, sums: _Sums) -> str:
-    """The array of each channel's words, and the alias `Rounding` of the class that takes them."""
+def _quantities(b: LayerBuilder, sums: Sums) -> Quantities:
     low, high = b.clamp()
     zero_point, source = zero_point_of(b.node.output()), zero_point_of(b.node.input(0))
     if not -128 <= low <= high <= 127:
         raise NotFastError("has no output values")
-    reach = reach_of(sums.weights, sums.bias, source)
-    scaling = Scaling(
-        tuple(one.value for one in sums.multipliers),
-        tuple(one.shift for one in sums.multipliers),
-        zero_point,
-        low,
-        high,
-    )
-    rounding, offsets, words = _rounding(scaling, reach)
-    folded = [
-        bias + offset - source * int(row.sum())
-        for bias, offset, row in zip(sums.bias, offsets, sums.weights, strict=True)
-    ]
-    most = max(abs(start) + 128 * int(abs(row).sum()) for start, row in zip(folded, sums.weights, strict=True))
-    if most >= _MOST_SUM:
-        raise NotFastError("has sums beyond 32 bits")
-    b.alias("Rounding", f"{NAMESPACE}::{rounding}")
-    table = [word for start, row in zip(folded, words, strict=True) for word in (start, *row)]
-    return b.int32s("scaling", table)
+    return Quantities(sums, source, zero_point, low, high)
 
 
-def _rounding(scaling: Scaling, reach: Reach) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
-    """The class, an offset to add to each bias, and each channel's other words."""
-    limits, none = f"{scaling.least}, {scaling.most}", (0,) * len(scaling.shifts)
-    floor = one_floor(scaling, reach)
-    if floor is not None:
-        words: list[tuple[int, ...]] = list(zip(floor.multipliers, floor.addends, strict=True))
-        if len(set(floor.shifts)) == 1:
-            return f"OneFloor<{floor.shifts[0]}, {limits}>", floor.offsets, words
-        each = [(*pair, shift) for pair, shift in zip(words, floor.shifts, strict=True)]
-        return f"OneFloorEach<{limits}>", floor.offsets, each
-    floors = two_floors(scaling, reach)
-    if floors is not None:
-        pairs: list[tuple[int, ...]] = list(zip(floors.multipliers, floors.shifts, strict=True))
-        return f"TwoFloors<{scaling.zero_point}, {limits}>", none, pairs
-    most = max(map(abs, (*reach.low, *reach.high)))
-    if most << max(0, *scaling.shifts) >= _MOST_SUM or min(scaling.shifts) < -31:
-        raise NotFastError("has sums that TFLM's shift to the left takes beyond 32 bits")
-    return (
-        f"TwoRoundings<{scaling.zero_point}, {limits}>",
-        none,
-        list(zip(scaling.multipliers, scaling.shifts, strict=True)),
-    )
+def _words(b: LayerBuilder, found: Requantisation) -> str:
+    """The array of each channel's words, and the alias `Rounding` of the class that takes them."""
+    b.alias("Rounding", f"{NAMESPACE}::{found.name}")
+    return b.int32s("scaling", (word for row in found.words for word in row))
+
+
+def _scaling(b: LayerBuilder, sums: Sums) -> str:
+    return _words(b, requantisation(_quantities(b, sums)))
+
+
+def _pairs(b: LayerBuilder, sums: Sums) -> tuple[str, str]:
+    """The arrays of words and of weights in pairs, which are joined where that is possible and all cores have DSP."""
+    weights = sums.weights.astype("int8")
+    found = joined(_quantities(b, sums)) if all(dsp for dsp, _ in b.cores) else None
+    if found is not None:
+        return _words(b, found), _array(b, joined_pairs(weights))
+    return _scaling(b, sums), _array(b, in_pairs(weights))
 
 
 def _with_rows(b: LayerBuilder, changed: Mapping[int, str]) -> Layer:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.fast_kernels.blocks import PIXELS, Block, Rows, least_distance, of_pixels, of_rows, of_windows
-from tflm_zephyr.fast_kernels.layout import LANES, in_lanes, in_pairs
+from tflm_zephyr.fast_kernels.layout import LANES, can_join, in_lanes, in_pairs, joined_pairs
 from tflm_zephyr.fast_kernels.requantisation import (
     OneFloor,
     ProofError,
@@ -27,8 +27,10 @@ __all__ = [
     "Rows",
     "Scaling",
     "TwoFloors",
+    "can_join",
     "in_lanes",
     "in_pairs",
+    "joined_pairs",
     "least_distance",
     "of_pixels",
     "of_rows",

@@ -26,6 +26,21 @@ def in_pairs(weights: Weights) -> bytes:
     return bytes(table.reshape(-1, 2, taps).transpose(0, 2, 1).tobytes())
 
 
+def can_join(weights: NDArray[numpy.int64]) -> bool:
+    """Whether 256 * b + a is an int16 for each tap of each pair of channels a and b."""
+    ones, twos = weights[:-1:2], weights[1::2]
+    return bool((256 * twos + ones >= -(1 << 15)).all())
+
+
+def joined_pairs(weights: Weights) -> bytes:
+    """The same as in_pairs() with the int16 256 * b + a for each tap of channels a and b, low byte first."""
+    import numpy
+
+    table = _filled(weights, 2).astype(numpy.int16)
+    table[1::2] -= table[::2] < 0
+    return in_pairs(table.astype(numpy.int8))
+
+
 def in_lanes(weights: Weights) -> bytes:
     """weights[channel, tap] with the taps of four channels side by side."""
     table = _filled(weights, LANES)
