@@ -34,7 +34,7 @@ from tflm_zephyr.codegen import AppConfig, ModelConfig, render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.codegen.generation import generate  # noqa: E402
 from tflm_zephyr.compiler import CompiledModel  # noqa: E402
-from tflm_zephyr.errors import BuildError  # noqa: E402
+from tflm_zephyr.errors import BuildError, ToolError  # noqa: E402
 from tflm_zephyr.tflm import tflm_of  # noqa: E402
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT  # noqa: E402
 
@@ -518,8 +518,12 @@ def main() -> int:
             for name, model in models(bench.folder).items():
                 if args.models and name not in args.models:
                     continue
-                arm = machine.measure(model, fast=False, rows=False)
-                own = machine.measure(model, fast=True, rows=args.rows)
+                try:
+                    arm = machine.measure(model, fast=False, rows=False)
+                    own = machine.measure(model, fast=True, rows=args.rows)
+                except ToolError as error:
+                    say(f"\n{name} on {machine.core.name}: {str(error).splitlines()[0][:100]}")
+                    continue
                 say(f"\n{name} on {machine.core.name}, {args.wait_states} wait states; cycles are estimated")
                 for line in lines(arm, own, args.wait_states):
                     say(line)

@@ -39,7 +39,7 @@ class Sums:
         return len(self.bias)
 
     def some(self, channels: slice) -> Sums:
-        """Those of some channels."""
+        """The same for some channels."""
         return Sums(self.weights[channels], self.bias[channels], self.multipliers[channels])
 
 
@@ -71,7 +71,7 @@ class Quantities:
         return f"{self.least}, {self.most}"
 
     def some(self, channels: slice) -> Quantities:
-        """Those of some channels."""
+        """The same for some channels."""
         return Quantities(self.sums.some(channels), self.source, self.zero_point, self.least, self.most)
 
     def folded(self, offsets: tuple[int, ...]) -> list[int]:
