@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     pass
 
 HEADER = "fast_kernels.hpp"
-NAMESPACE = "tflm_fast"
-KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+FAST = "tflm_fast"
+"""The namespace of our own kernels."""
+FAST_KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+"""Operators that have some of them."""
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _TILES = (4, 3, 2, 1)
 _LANES_BYTES, _MOST_OFFSET = 2560, 1012
@@ -59,7 +61,7 @@ _INT8 = "i0 int8 i1 int8 o0 int8"
 def fast_layer(b: LayerBuilder) -> Layer:
     """The operator as a call of our kernel, with its form for rows. NotFastError where it has none."""
     node = b.node
-    if node.operator.key not in KEYS or node.operator.custom_code is not None:
+    if node.operator.key not in FAST_KEYS or node.operator.custom_code is not None:
         raise NotFastError("is of a kind that has none of our kernels")
     if not b.fits(_INT8):
         raise NotFastError(f"is of {node.types}")
@@ -109,7 +111,7 @@ def _dense(b: LayerBuilder) -> Layer:
     paired = all(dsp for dsp, _ in b.cores)
     packed = _array(b, (in_pairs if paired else in_lanes)(sums.weights.astype("int8")))
     arguments = (b.source(0, "input"), b.result(), packed, scaling)
-    function = f"{NAMESPACE}::Dense<{depth}, {channels}, {_text(paired)}, Rounding>"
+    function = f"{FAST}::Dense<{depth}, {channels}, {_text(paired)}, Rounding>"
     b.fast(function, *arguments, header=HEADER, blocks=())
     return b.build()
 
@@ -119,7 +121,7 @@ def _pixels(b: LayerBuilder, sums: Sums, pixels: int, depth: int) -> None:
     scaling, weights = _pairs(b, sums)
     expanded = _expanded(b)
     b.fast(
-        f"{NAMESPACE}::Pointwise<{depth}, {sums.channels}, {_text(expanded)}, Rounding>",
+        f"{FAST}::Pointwise<{depth}, {sums.channels}, {_text(expanded)}, Rounding>",
         *(b.source(0, "input"), b.result(), str(pixels), weights, scaling),
         b.scratch(_pairs_bytes(depth) if expanded and pixels >= PIXELS else 0),
         header=HEADER,
@@ -179,7 +181,7 @@ def _windows(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
     rows = _rows(b)
     b.alias("Shape", geometry)
     b.fast(
-        f"{NAMESPACE}::Convolution<Shape, {sums.channels}, {_text(expanded)}, Rounding>",
+        f"{FAST}::Convolution<Shape, {sums.channels}, {_text(expanded)}, Rounding>",
         *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
         b.scratch(PIXELS * taps + (_pairs_bytes(taps) if expanded else 0)),
         header=HEADER,
@@ -200,7 +202,7 @@ def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
     step = _step(b, rows)
     b.alias("Shape", geometry)
     b.fast(
-        f"{NAMESPACE}::Depthwise<Shape, {tile}, {step}, Rounding>",
+        f"{FAST}::Depthwise<Shape, {tile}, {step}, Rounding>",
         *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
         zeros,
         b.scratch(_lanes_bytes(rows, step, window_of(b.node)[0][1]) if step else 0),
@@ -272,7 +274,7 @@ def _geometry(b: LayerBuilder, *, turned: bool = False) -> str:
         *(stride[down], stride[across], dilation[down], dilation[across], padding[across]),
         zero_point_of(node.input(0)),
     )
-    return f"{NAMESPACE}::Geometry<{', '.join(map(str, numbers))}>"
+    return f"{FAST}::Geometry<{', '.join(map(str, numbers))}>"
 
 
 def _quantities(b: LayerBuilder, sums: Sums) -> Quantities:
@@ -285,7 +287,7 @@ def _quantities(b: LayerBuilder, sums: Sums) -> Quantities:
 
 def _words(b: LayerBuilder, found: Requantisation) -> str:
     """The array of each channel's words, and the alias `Rounding` of the class that takes them."""
-    b.alias("Rounding", f"{NAMESPACE}::{found.name}")
+    b.alias("Rounding", f"{FAST}::{found.name}")
     return b.int32s("scaling", (word for row in found.words for word in row))
 
 

@@ -522,6 +522,7 @@ class CompiledModel:
                         for call in layer.calls
                     ]
                     or by_rows.get(layer.operator, []),
+                    **({"fast": layer.fast, "not_fast": layer.not_fast} if layer.fast or layer.not_fast else {}),
                 }
                 for layer in self.layers
             ],
