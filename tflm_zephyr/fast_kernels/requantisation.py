@@ -201,7 +201,7 @@ def one_floor(scaling: Scaling, reach: Reach, *, gain: int = 1) -> OneFloor | No
         return None
     import numpy
 
-    search = _Search(scaling, *_clipped(scaling, reach), gain)
+    search = _Search(scaling, *_clipped(scaling, reach, (1 << 31) // gain), gain)
     extra = gain.bit_length() - 1
     each = numpy.array([-shift - 1 + extra for shift in scaling.shifts], numpy.int64)
     most = int(each.min())
@@ -233,21 +233,18 @@ def two_floors(scaling: Scaling, reach: Reach) -> TwoFloors | None:
     return form
 
 
-def _clipped(scaling: Scaling, reach: Reach) -> tuple[Integers, Integers]:
+def _clipped(scaling: Scaling, reach: Reach, none: int) -> tuple[Integers, Integers]:
     """[channel, k]: the least reachable sum at or above the threshold, and the greatest one below it.
 
-    Without such a sum it is one that asks for nothing.
+    Without such a sum it is `none` or -`none`, which ask for nothing.
     """
     import numpy
 
     least, most = (numpy.array(values, numpy.int64)[:, None] for values in (reach.low, reach.high))
     first = scaling.thresholds()
-    above = numpy.where(first <= most, numpy.maximum(first, least), _NONE_ABOVE)
-    below = numpy.where(first > least, numpy.minimum(first - 1, most), _NONE_BELOW)
+    above = numpy.where(first <= most, numpy.maximum(first, least), none)
+    below = numpy.where(first > least, numpy.minimum(first - 1, most), -none)
     return above, below
-
-
-_NONE_ABOVE, _NONE_BELOW = 1 << 31, -(1 << 31)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,9 @@ def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys
     assert "backend: compiled" in (tmp_path / "app" / "tflm" / "app.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("flag", [("--rows",), ("--stream-input",), ("--ram", "16K"), ("--slower", "0.5%")])
+@pytest.mark.parametrize(
+    "flag", [("--rows",), ("--stream-input",), ("--fast-kernels",), ("--ram", "16K"), ("--slower", "0.5%")]
+)
 def test_the_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
 ) -> None:
@@ -138,7 +140,9 @@ def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.Captu
     assert "100 bytes of RAM are too few: the interpreter takes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["slower: 5", "ram: 16KiB", "rows: true", "stream_input: true"])
+@pytest.mark.parametrize(
+    "option", ["slower: 5", "ram: 16KiB", "rows: true", "stream_input: true", "fast_kernels: true"]
+)
 def test_an_app_files_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:

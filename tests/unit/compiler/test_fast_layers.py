@@ -86,3 +86,21 @@ def test_the_proof_refuses_an_output_closer_than_that() -> None:
     closer = {**program.offsets, given: program.offsets[given] - 16}
     with pytest.raises(PlanError, match=r"Pointwise|holds"):
         plan_proof.prove(replace(program, offsets=closer), (M3,))
+
+
+def test_the_report_says_which_layers_are_fast() -> None:
+    (fast,) = compiled(POINTWISE).report()["layers"]
+    assert (fast["fast"], fast["not_fast"]) == (True, "")
+    (other,) = compiled(RELU).report()["layers"]
+    assert other["fast"] is False and "of a kind" in other["not_fast"]
+    (plain,) = compile_model(parse_model(POINTWISE.build()), (M3,)).report()["layers"]
+    assert "fast" not in plain
+
+
+def test_dsp_cores_take_scratch_and_joined_weights() -> None:
+    m4 = kernel_library("cmsis_nn", dsp=True)
+    (layer,) = compile_model(parse_model(POINTWISE.build()), (m4,), fast=True).layers
+    assert layer.calls[0].function == "tflm_fast::Pointwise<4, 6, true, Rounding>"
+    assert layer.scratch_bytes == 4 * 4 * 2
+    (both,) = compile_model(parse_model(POINTWISE.build()), (m4, M3), fast=True).layers
+    assert "Joined" not in both.locals[0].text

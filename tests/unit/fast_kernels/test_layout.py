@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy
 
-from tflm_zephyr.fast_kernels import in_lanes, in_pairs
+from tflm_zephyr.fast_kernels import can_join, in_lanes, in_pairs, joined_pairs
 
 WEIGHTS = numpy.array([[1, 2, 3, 4, 5], [11, 12, 13, 14, 15], [21, 22, 23, 24, 25]], numpy.int8)
 
@@ -19,3 +19,15 @@ def test_lanes_have_four_channels_for_each_tap() -> None:
 
 def test_negative_weights_keep_their_bits() -> None:
     assert in_lanes(numpy.full((4, 1), -128, numpy.int8)) == b"\x80" * 4
+
+
+def test_joined_pairs_are_one_int16() -> None:
+    weights = numpy.array([[5, -1, -128, 0], [-3, 7, 127, -127]], numpy.int8)
+    found = numpy.frombuffer(joined_pairs(weights), "<i2")
+    assert found.tolist() == [256 * b + a for a, b in ((5, -3), (-128, 127), (-1, 7), (0, -127))]
+
+
+def test_joined_pairs_fit_unless_both_are_far_below_zero() -> None:
+    assert can_join(numpy.array([[0, 127], [-128, -128]]))
+    assert not can_join(numpy.array([[-1], [-128]]))
+    assert can_join(numpy.array([[-128], [-127], [-128]]))  # the last one has no partner

@@ -211,3 +211,18 @@ def test_a_stack_that_was_not_measured_is_not_said(options: dict[str, Any], tmp_
     given = replace(config(tmp_path), **options)
     spec = generate(given, tmp_path / "app", tflm_of(None), golden=False).spec
     assert b"bytes of stack" not in render(spec)[LAYERS]
+
+
+def test_fast_kernels_are_a_header_and_a_note(tmp_path: Path) -> None:
+    app = made(tmp_path, fast_kernels=True).spec
+    files = render(app)
+    assert "src/fast_kernels.hpp" in files
+    assert "tflm_fast::Dense<" in files[LAYERS].decode()
+    assert any(b"_layers.cpp PROPERTIES COMPILE_OPTIONS" in text for text in files.values())
+    assert any("fast kernels in 1 of 1 layers" in note for note in backend.Compiled().notes(app))
+
+
+def test_other_apps_have_no_fast_kernels(tmp_path: Path) -> None:
+    app = made(tmp_path).spec
+    assert "src/fast_kernels.hpp" not in render(app)
+    assert not any("fast" in note for note in backend.Compiled().notes(app))
