@@ -51,9 +51,8 @@ FAST = "tflm_fast"
 FAST_KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 """Operators that have some of them."""
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
-_TILES = (4, 3, 2, 1)
-_LANES_BYTES, _MOST_OFFSET = 2560, 1012
-_STEP_ROWS = 8  # input rows: with more the output would have to lie further away from the input
+_LANES_BYTES, _MOST_OFFSET = 3072, 1012
+_STEP_ROWS = 12  # input rows: with more the output would have to lie further away from the input
 _NARROW = 4
 _INT8 = "i0 int8 i1 int8 o0 int8"
 
@@ -194,9 +193,7 @@ def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
     scaling = _scaling(b, sums)
     rows = _rows(b)
     weights = _array(b, in_lanes(sums.weights.astype("int8")))
-    least = min(range(len(_TILES)), key=lambda k: (-(-rows.out_pixels // _TILES[k]), _TILES[k]))
-    narrow = b.node.input(1).shape[2] <= 3 and window_of(b.node)[0][1] == 1
-    tile = _TILES[least] if narrow else min(2, _TILES[least])
+    tile = _tile(rows.out_pixels, b.node.input(1).shape[2], window_of(b.node)[0][1])
     padded = [one.in_bytes for one in (rows, _rows(b, turned=True)) if one.padded]
     zeros = b.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else "nullptr"
     step = _step(b, rows)
@@ -210,6 +207,12 @@ def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
         blocks=of_rows(rows, max(step, 1)),
     )
     return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+
+
+def _tile(pixels: int, wide: int, across: int) -> int:
+    """Pixels of a row that share a load of the weights: as many as registers allow, in as few steps as possible."""
+    most = 4 if wide <= 3 and (across == 1 or pixels < _NARROW) else 2
+    return min(range(1, most + 1), key=lambda tile: (-(-pixels // tile), tile))
 
 
 def _step(b: LayerBuilder, rows: Rows) -> int:
