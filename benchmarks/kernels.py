@@ -7,8 +7,8 @@ stores, multiplies, taken branches), and cycles ESTIMATED from the executed bloc
 measures cycles, and `--wait-states` adds to them what flash that is read 16 bytes at a time costs. Last come all
 layers, the RAM of either way and the bytes of code. Both ways are checked to have equal outputs.
 
-The timings are those of the Technical Reference Manuals of Cortex-M3 (100165, table 3-1), Cortex-M4 (100166, 3-1) and
-the Software Optimisation notes for Cortex-M33: see TIMINGS.
+The timings are those of the tables of instructions in the Technical Reference Manuals of Cortex-M3 and Cortex-M4 (chapter
+3). Arm publishes none for Cortex-M33: those of Cortex-M4 stand in. Branches that are taken cost three cycles on all.
 
 Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, arm-none-eabi-gcc and QEMU.
 """
