@@ -7,8 +7,8 @@ stores, multiplies, taken branches), and cycles ESTIMATED from the executed bloc
 measures cycles, and `--wait-states` adds to them what flash that is read 16 bytes at a time costs. Last come all
 layers, the RAM of either way and the bytes of code. Both ways are checked to have equal outputs.
 
-The timings are those of the tables of instructions in the Technical Reference Manuals of Cortex-M3 and Cortex-M4 (chapter
-3). Arm publishes none for Cortex-M33: those of Cortex-M4 stand in. Branches that are taken cost three cycles on all.
+The timings are those of the tables of instructions in chapter 3 of the Technical Reference Manuals of Cortex-M3 and
+Cortex-M4. Arm publishes none for Cortex-M33: those of Cortex-M4 stand in. Branches that are taken cost three cycles.
 
 Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, arm-none-eabi-gcc and QEMU.
 """
@@ -323,6 +323,12 @@ class Machine:
 
     def measure(self, model: Path, *, fast: bool, rows: bool, slower: int = 3) -> Measured:
         """Compile the model, run it once and read what was executed. Raises BuildError."""
+        program, elf = self.built(model, fast=fast, rows=rows, slower=slower)
+        costs, outputs = self._executed(elf, len(program.main_layers))
+        return Measured(program, costs, _code_bytes(elf, program), outputs)
+
+    def built(self, model: Path, *, fast: bool, rows: bool = False, slower: int = 3) -> tuple[CompiledModel, Path]:
+        """The model as code, and a program that runs it once on inputs that are always the same. Raises BuildError."""
         folder = self.bench.folder / f"{model.stem}_{self.key}_{fast}_{rows}"
         config = AppConfig(
             models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels="cmsis_nn", model_data="array",
@@ -338,9 +344,7 @@ class Machine:
             path = folder / "src" / name.partition("src/")[2]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        elf = self._linked(folder, program, "-O2" if fast else "-Os")
-        costs, outputs = self._executed(elf, len(program.main_layers))
-        return Measured(program, costs, _code_bytes(elf, program), outputs)
+        return program, self._linked(folder, program, "-O2" if fast else "-Os")
 
     def _linked(self, folder: Path, program: CompiledModel, level: str) -> Path:
         main = program.model.main
@@ -369,28 +373,23 @@ class Machine:
     def _executed(self, elf: Path, layers: int) -> tuple[tuple[Cost, ...], str]:
         """Cost of each layer, and the lines that the program printed."""
         log = elf.with_suffix(".log")
-        command = [
-            "qemu-system-arm",
-            "-M",
-            self.core.machine,
-            "-kernel",
-            str(elf),
-            "-display",
-            "none",
-            "-serial",
-            "none",
-        ]
-        command += ["-monitor", "none", "-semihosting-config", "enable=on,target=native", "-d", "exec,nochain,in_asm"]
-        done = process.run((*command, "-D", str(log)), cwd=elf.parent, timeout_s=600)
-        if done.returncode != 0 or "output" not in done.output:
-            raise BuildError(f"it did not run:\n{done.output}", where=str(elf))
+        outputs = self.run(elf, "-d", "exec,nochain,in_asm", "-D", str(log))
         trace = Trace(disassembled(elf), TIMINGS[self.key], symbol_of(elf, MARK))
         with log.open() as lines:
             found = trace.read(lines)
         log.unlink()
         if len(found) != layers + 2:
             raise BuildError(f"{len(found)} marks, not {layers + 2}", where=str(elf))
-        return tuple(found[1:-1]), done.output
+        return tuple(found[1:-1]), outputs
+
+    def run(self, elf: Path, *flags: str) -> str:
+        """A line for each output of the program, with a checksum. Raises BuildError where it does not end well."""
+        command = ["qemu-system-arm", "-M", self.core.machine, "-kernel", str(elf), "-display", "none", *flags]
+        command += ["-serial", "none", "-monitor", "none", "-semihosting-config", "enable=on,target=native"]
+        done = process.run(tuple(command), cwd=elf.parent, timeout_s=600)
+        if done.returncode != 0 or "output" not in done.output:
+            raise BuildError(f"it did not run:\n{done.output}", where=str(elf))
+        return done.output
 
 
 @dataclass(frozen=True)
