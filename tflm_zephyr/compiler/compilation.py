@@ -215,10 +215,9 @@ class _Making:
         arrays, shared = dict(constants.arrays), dict(constants.shared)
         why = ""
         try:
-            if self.fast:
-                return replace(
-                    fast_layer(LayerBuilder(node, node.operator.index, self.libraries, constants)), fast=True
-                )
+            if self.fast and not misfit(node):
+                builder = LayerBuilder(node, node.operator.index, self.libraries, constants)
+                return replace(fast_layer(builder), fast=True)
         except (NotFastError, NotDirectError, ArithmeticError) as reason:
             constants.arrays, constants.shared = dict(arrays), dict(shared)  # without those of the attempt
             why = str(reason) if isinstance(reason, NotFastError) else "has parameters that are left to TFLM's kernel"
