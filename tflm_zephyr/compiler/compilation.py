@@ -11,7 +11,7 @@ from tflm_zephyr.compiler.control import control_layer, is_control
 from tflm_zephyr.compiler.fast_layers import fast_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
-from tflm_zephyr.compiler.framed import ALIGNMENT, Registrations, framed_layer
+from tflm_zephyr.compiler.framed import Registrations, framed_layer
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, plan_scopes
 from tflm_zephyr.compiler.operators import (
@@ -30,7 +30,7 @@ from tflm_zephyr.compiler.operators import (
     slicing,
 )
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
+from tflm_zephyr.compiler.program import ALIGNMENT, CompiledModel, Layer, Place
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.compiler.fixed_point import activation_range
 from tflm_zephyr.compiler.program import (
+    ALIGNMENT,
     SCRATCH,
     Access,
     Call,
@@ -31,7 +32,6 @@ CMSIS_HEADER = "arm_nnfunctions.h"
 CMSIS_SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 _INT32 = range(-(2**31), 2**31)
 _MOST_LOOPS = 4
-_ALIGNMENT = 16
 
 
 class NotDirectError(Exception):
@@ -152,7 +152,7 @@ class LayerBuilder:
         firsts, at = [], 0
         for size in sizes:
             firsts.append(at)
-            at = align_up(at + size, _ALIGNMENT)
+            at = align_up(at + size, ALIGNMENT)
         scratch = self.scratch(at)
         return [_behind(scratch, first) for first in firsts]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
-from tflm_zephyr.compiler.program import SCRATCH, Call, Layer
+from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.fast_kernels import least_distance
@@ -20,7 +20,6 @@ from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors,
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
 from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
 
-ALIGNMENT = 16
 SLOWER = 0.03
 """The share of a model's multiply-accumulates that calls in runs may cost, by the estimate below."""
 _WORK = 2_000_000

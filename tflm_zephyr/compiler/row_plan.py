@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_zephyr.compiler.memory_plan import ALIGNMENT, SLOWER, MemoryPlan, plan_memory
+from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
-from tflm_zephyr.compiler.program import Layer, more_work
+from tflm_zephyr.compiler.program import ALIGNMENT, Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream

@@ -11,11 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tflm_zephyr.compiler.program import Layer, View
+from tflm_zephyr.compiler.program import ALIGNMENT, Layer, View
 from tflm_zephyr.model import Subgraph
 
 _WORD = 4
-_ALIGNMENT = 16
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Placement:
         inputs, outputs = members & set(self.subgraph.inputs), members & set(self.subgraph.outputs)
         if inputs and outputs:
             return False
-        unit = _ALIGNMENT if inputs or outputs else max(_WORD, *(tensor.type.size_bytes for tensor in tensors))
+        unit = ALIGNMENT if inputs or outputs else max(_WORD, *(tensor.type.size_bytes for tensor in tensors))
         return first % unit == 0
 
 

@@ -17,12 +17,12 @@ from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.convolution import arm_context, check_symmetric
 from tflm_zephyr.compiler.operators.dense import dense_multiplier
 from tflm_zephyr.compiler.operators.texts import limits
+from tflm_zephyr.compiler.program import ALIGNMENT
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
 
 _KINDS = {TensorType.INT8: "s8", TensorType.INT16: "s16", TensorType.FLOAT32: ""}
-_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def turned_constant(tensor: Tensor, matrices: Matrices) -> bytes:
 def _operands(b: LayerBuilder, matrices: tuple[Matrices, Matrices]) -> list[str]:
     """The expressions of both operands, with the copies that turn those that are computed."""
     tensors = [b.node.input(place) for place in (0, 1)]
-    at = align_up(b.kernel_scratch_bytes(), _ALIGNMENT) if b.cmsis_nn else 0
+    at = align_up(b.kernel_scratch_bytes(), ALIGNMENT) if b.cmsis_nn else 0
     places: dict[int, int] = {}
     for place, (tensor, one) in enumerate(zip(tensors, matrices, strict=True)):
         if one.turned and tensor.data is None:
             places[place] = at
-            at += align_up(tensor.size_bytes, _ALIGNMENT)
+            at += align_up(tensor.size_bytes, ALIGNMENT)
     b.scratch(at)
     found = []
     for place, (tensor, one) in enumerate(zip(tensors, matrices, strict=True)):
