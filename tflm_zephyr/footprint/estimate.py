@@ -198,6 +198,7 @@ def _unmeasured(spec: AppSpec, own: BackendSizes) -> tuple[str, ...]:
         (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
         (spec.host_link, "the code of the host link (host_link) was not measured"),
         (spec.record or spec.measure, "the code that records or measures the arena was not measured"),
+        (spec.stack_use, "the code that measures the main stack was not measured"),
         *((True, why) for why in own.unmeasured),
     )
     return tuple(f"at least, as {why}" for applies, why in whys if applies)

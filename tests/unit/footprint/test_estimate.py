@@ -351,6 +351,7 @@ OTHERWISE: dict[str, object] = {
     "debug": True,
     "shared_arena": ArenaSpec(3000, "estimated", ""),
     "measure": True,
+    "stack_use": True,
     "record": True,
     "host_link": True,
 }
