@@ -224,6 +224,7 @@ class Comparison:
     rows: Rows
     verdict: Verdict
     cold: Sequence[str]
+    fast: bool = False
 
     def board(self, board: str, wanted: Sequence[str]) -> None:
         """Print the table of one board. A model that a way cannot take has its error in its place."""
@@ -242,9 +243,10 @@ class Comparison:
                 say(line)
 
     def _way(self, name: str, model: Path, board: str, backend: str) -> Way:
-        key = f"{board} {name} {backend}"
+        flags = ("--fast-kernels",) if self.fast and backend == COMPILED else ()
+        key = " ".join((board, name, backend, *flags))
         if key not in self.rows.ways:
-            self.rows.add(key, measured(self.bench, model, board, backend, cold=board in self.cold))
+            self.rows.add(key, measured(self.bench, model, board, backend, cold=board in self.cold, flags=flags))
         return self.rows.ways[key]
 
 
@@ -254,13 +256,16 @@ def main() -> int:
     parser.add_argument("-b", "--board", action="append", help=f"default: {' '.join(BOARDS)}; may be repeated")
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
     parser.add_argument("--cold", action="append", metavar="BOARD", help=f"cold builds there; default: {COLD}")
+    parser.add_argument("--fast-kernels", action="store_true", help="compiled code with its own kernels")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep lines in it, and take those that are there")
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
         say_load()
         workspace = bench.workspace
         sources = f"Zephyr {workspace.zephyr_version}, TFLM {workspace.tflm_revision}, {bench.toolchain.describe}"
-        comparison = Comparison(bench, Rows.read(args.rows, sources), Verdict(), args.cold or (COLD,))
+        comparison = Comparison(
+            bench, Rows.read(args.rows, sources), Verdict(), args.cold or (COLD,), args.fast_kernels
+        )
         for board in args.board or BOARDS:
             workspace.require(board, "cmsis_nn")
             comparison.board(board, args.models)

@@ -16,8 +16,10 @@ pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 MODELS = {"mobilenet": mobilenet(96), "dense": dense_chain((33, 17, 64, 5)), "flat": flat_convolutions()}
 
 
-def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts, *, rows: bool) -> None:
-    made = generated(model, tmp_path / "app", kernels, checkouts.revision, rows=rows, slower=30, fast=True)
+def check(model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts, *, rows: bool, stream: bool = False) -> None:
+    made = generated(
+        model, tmp_path / "app", kernels, checkouts.revision, rows=rows, slower=30, fast=True, stream=stream
+    )
     net = build(made, tmp_path / "src", checkouts)
     check_layers([net])
     assert any(layer.fast for layer in net.program.layers)
@@ -37,3 +39,8 @@ def test_layers_of_shared_models_are_those_of_tflm(
     name: str, rows: bool, tmp_path: Path, checkouts: Checkouts, shared: Path
 ) -> None:
     check(shared / "models" / f"{name}.tflite", tmp_path, "reference", checkouts, rows=rows)
+
+
+@pytest.mark.parametrize("name", ["kws_ref_model", "person_detect"])
+def test_streamed_input_of_shared_models(name: str, tmp_path: Path, checkouts: Checkouts, shared: Path) -> None:
+    check(shared / "models" / f"{name}.tflite", tmp_path, "reference", checkouts, rows=True, stream=True)

@@ -55,8 +55,19 @@ def add_plan(commands: Commands) -> None:
         metavar="TENSOR",
         help="a tensor, by name or index, that a buffer of the app's own holds; may be repeated",
     )
+    _add_ways(parser)
+    parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
+    parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
+    parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")
+
+
+def _add_ways(parser: argparse.ArgumentParser) -> None:
+    """Options for the ways of compiled code, and for pictures."""
     parser.add_argument(
         "--rows", action="store_true", help="list the ways to run the model as compiled code: RAM against work"
+    )
+    parser.add_argument(
+        "--fast-kernels", action="store_true", help="with --rows: of compiled code with its own kernels"
     )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument(
@@ -64,9 +75,6 @@ def add_plan(commands: Commands) -> None:
     )
     parser.add_argument("--png", type=Path, metavar="FILE", help="the same as a PNG")
     parser.add_argument("--force", action="store_true", help="replace these two, keeping them as .orig")
-    parser.add_argument("--preserve-inputs", action="store_true", help="keep inputs intact to the end of the run")
-    parser.add_argument("--preserve-all", action="store_true", help="keep every tensor, to look at after the run")
-    parser.add_argument("--variables", action="store_true", help="plan variable tensors into the head as well")
 
 
 def add_planning(parser: argparse.ArgumentParser) -> None:

@@ -107,6 +107,19 @@ def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: p
     assert "more than there are" in capsys.readouterr().err
 
 
+def test_fast_kernels_have_ways_of_their_own(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, fast = (json.loads(front(model, capsys, "--json", *flags))["ways"] for flags in ((), ("--fast-kernels",)))
+    assert [way["arena_bytes"] for way in plain] != [way["arena_bytes"] for way in fast]
+    flags = ["generate", str(model), *FLAGS, "--fast-kernels", "-o", str(tmp_path / "app"), "--json"]
+    assert main([*flags, "--ram", str(fast[0]["arena_bytes"])]) == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] == fast[0]["arena_bytes"]
+
+
+def test_a_plan_of_the_arena_has_no_fast_kernels(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(model), "--fast-kernels"]) == 1
+    assert "Plan that with --rows" in capsys.readouterr().err
+
+
 def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(model), *FLAGS, "--ram", "16K", "-o", str(tmp_path / "app"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] <= 16 * 1024

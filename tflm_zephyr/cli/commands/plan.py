@@ -8,6 +8,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ def _plan(args: argparse.Namespace) -> Done:
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
     if args.rows:
         return _plan_rows(args)
+    refuse_flags(args, ("fast_kernels",), "is of compiled code", "Plan that with --rows")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model import planned
@@ -142,9 +144,10 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
     registrations = {key: key[1] for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
-    points = front_of(running, kernels.libraries, registrations=registrations)
+    ways = partial(front_of, running, kernels.libraries, registrations=registrations, fast=args.fast_kernels)
+    points = ways()
     try:
-        streamed = front.Streamed(front_of(running, kernels.libraries, registrations=registrations, stream=True))
+        streamed = front.Streamed(ways(stream=True))
     except ModelError as error:
         streamed = front.Streamed(why=error.what)
     shown = path, named, points, streamed
