@@ -77,7 +77,8 @@ class PreparedModel:
 
 def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Board], tflm: TflmRevision) -> AppKernels:
     """The kernels of the app `config` with `models`, in its order, for `boards`. Raises AppError."""
-    faults = zip(config.models, (miscomputed(model, tflm.revision) for model in models), strict=True)
+    cores = {board.core for board in boards}
+    faults = zip(config.models, (miscomputed(model, tflm.revision, cores) for model in models), strict=True)
     wrong = next((f"{item.label}: {what}" for item, what in faults if what), "")
     work = sum(cmsis_nn_work(model, tflm.revision) for model in models)
     choice = choose(config.kernels, boards, tflm.sources, work=work, wrong=wrong)

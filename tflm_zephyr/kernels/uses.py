@@ -10,7 +10,7 @@ functions take the TFLM commit; "" is the pinned one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.kernels.node import Node
@@ -70,14 +70,18 @@ def why_reference(use: Node, revision: str = "") -> str:
     return kernel.falls_back(use)
 
 
-def miscomputed(model: Model, revision: str = "") -> str:
-    """The first operator that TFLM's CMSIS-NN kernels compute wrongly on some core, and why; "" where there is none."""
+def miscomputed(model: Model, revision: str = "", cores: Collection[str] = ()) -> str:
+    """The first operator that TFLM's CMSIS-NN kernels compute wrongly, or not at all, and why; "" where there is none.
+
+    `cores`: names of the cores that are asked about; those without Helium where none is known.
+    """
+    asked = [CORES[name] for name in cores if name in CORES] or [core for core in CORES.values() if not core.mve]
     for key, uses in sorted(uses_of(model).items()):
         kernel = _cmsis_nn(key, revision)
         for use in uses if kernel is not None else ():
             if kernel is None or why_reference(use, revision):
                 continue
-            why = next(filter(None, (kernel.miscomputes(use, core) for core in CORES.values())), "")
+            why = next(filter(None, (kernel.miscomputes(use, core) for core in asked)), "")
             if why:
                 return f"TFLM's CMSIS-NN kernel of {use.operator.label} {why}"
     return ""

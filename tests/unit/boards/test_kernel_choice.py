@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder
@@ -12,7 +14,7 @@ from tflm_zephyr.boards.kernel_choice import choose, kernel_libraries, libraries
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels.core import CORES
 from tflm_zephyr.kernels.uses import miscomputed
-from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model
 
 BOTH = ("cmsis_nn", "reference")
@@ -95,6 +97,13 @@ def test_dense_weights_with_a_zero_point(zero_point: int, rank: int, *, wrong: b
     source, output = (Spec((1,) * (rank - 1) + (size,), "int8", scale=0.1) for size in (4, 8))
     case = Case("FULLY_CONNECTED", (source, weights), (output,), {"keep_num_dims": True})
     assert ("ignores the zero point of the weights" in miscomputed(parse_model(case.build()))) is wrong
+
+
+def test_int8_svdf_on_a_core_with_helium(shared_models: list[Path]) -> None:
+    (path,) = (path for path in shared_models if path.stem == "keyword_scrambled_8bit")
+    model = load_model(path)
+    assert miscomputed(model) == miscomputed(model, "", ("cortex-m3", "cortex-m33")) == ""
+    assert "SVDF) refuses the model on a core with Helium" in miscomputed(model, "", ("cortex-m3", "cortex-m55"))
 
 
 def test_a_workspace_without_cmsis_nn() -> None:

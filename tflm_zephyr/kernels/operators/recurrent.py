@@ -43,6 +43,16 @@ def _arm_svdf_sums(node: Node, core: Core) -> tuple[int, ...]:
     return arm.asked(arm.fully_connected_s8(core, node.dim(node.input(1), 0)))
 
 
+def _arm_svdf_refuses(node: Node, core: Core) -> str:
+    """Prepare in cmsis_nn/svdf.cc wants one of two macros where CMSIS-NN asks for sums of the weights."""
+    if core.optimise_for or not _arm_svdf_sums(node, core):
+        return ""
+    return (
+        "refuses the model on a core with Helium, as Zephyr defines neither KERNELS_OPTIMIZED_FOR_SPEED nor "
+        "KERNELS_OPTIMIZED_FOR_SIZE"
+    )
+
+
 def _arm_svdf_scratch(node: Node, core: Core) -> tuple[int, ...]:
     asked = _svdf_scratch(node, core)
     return (*asked, *_arm_svdf_sums(node, core)) if core.optimise_for == "size" else asked
@@ -134,7 +144,11 @@ OPERATORS: Mapping[str, Specs] = {
         OperatorSpec(
             Kernel(_svdf_scratch, fixed(36)),
             # One Eval for both types of time weights.
-            CmsisNn(Kernel(_arm_svdf_scratch, _arm_svdf_persistent), {"INT8": "i0 int8 i1 int8 o0 int8"}),
+            CmsisNn(
+                Kernel(_arm_svdf_scratch, _arm_svdf_persistent),
+                {"INT8": "i0 int8 i1 int8 o0 int8"},
+                miscomputes=_arm_svdf_refuses,
+            ),
             types(
                 "i0 i1 i2 i4 o0 i3",
                 "float32 float32 float32 float32 float32 float32",
