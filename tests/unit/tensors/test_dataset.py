@@ -217,7 +217,7 @@ def test_paths_that_are_no_data_files(tmp_path: Path) -> None:
         with pytest.raises(ToolError, match=path.name):
             load_dataset(path)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(ToolError, match=r"folder\.npz: is a directory"):
+    with pytest.raises(ToolError, match=r"folder\.npz: Is a directory"):
         load_dataset(tmp_path / "folder.npz")
 
 

@@ -402,7 +402,7 @@ def test_folders_are_classes(tool: Tool, bench: Bench) -> None:
         (["d.npz", "--port", "a", "--port", "b", "-j", "3"], "2 ports are as many jobs"),
         (["d.npz", "--port", "a", "--resume", "d.npz"], "d.npz: holds no results to go on from"),
         (["empty", "--app", "a"], "empty: holds no folders with files"),
-        (["d.npz", "--port", "a", "--resume", "empty"], "empty: cannot be read (is a directory). Name another file"),
+        (["d.npz", "--port", "a", "--resume", "empty"], "empty: cannot be read (Is a directory). Name another file"),
         (["d.npz", "--host", "m.tflite", "--record", "r"], "--record is for a link, and no bytes go over one there"),
     ],
 )
