@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tflm_zephyr.compiler.fast_rounding import (
     NotFastError,
@@ -41,9 +40,6 @@ from tflm_zephyr.fast_kernels import (
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
-
-if TYPE_CHECKING:
-    pass
 
 HEADER = "fast_kernels.hpp"
 FAST = "tflm_fast"

@@ -203,7 +203,10 @@ def chain_of(
 
 
 def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain:
-    """The chain with the stream's rows from outside."""
+    """The chain with the stream's rows from outside.
+
+    What reads another input stays out of segments: that input may be written until the last row has come.
+    """
     form = layers[stream.skipped].rows
     assert form is not None
     given = next(given for given in form.inputs if given.tensor == stream.tensor)
@@ -211,8 +214,13 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain
     tensors[stream.tensor] = RowTensor(given.rows, given.row_bytes, stream.tensor)
     supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=_PUSH, supplied=True)
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
-    operations = (supply, *chain.operations[stream.skipped :])
+    others = chain.operations[stream.skipped :]
+    operations = (supply, *(_on_whole_tensors(one) if set(one.reads) & set(inputs) else one for one in others))
     return replace(chain, tensors=tuple(tensors), operations=operations, inputs=inputs)
+
+
+def _on_whole_tensors(operation: Operation) -> Operation:
+    return Operation(operation.reads, operation.writes, scratch=operation.scratch, ways=operation.ways)
 
 
 def _besides(libraries: Sequence[KernelLibrary]) -> float:

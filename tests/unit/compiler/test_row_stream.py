@@ -230,3 +230,20 @@ def test_a_late_reader_on_whole_tensors_is_refused() -> None:
     main.inputs, main.outputs = [source], [joined]
     with pytest.raises(ModelError, match=r"layer 1 \(CONCATENATION\) is of a kind"):
         compile_model(parse_model(model.finish()), PLAIN, stream=True)
+
+
+def test_readers_of_another_input_stay_out_of_segments() -> None:
+    """That input may be written until the last row has come, so no row buffer may lie over it."""
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    x, mask = image(main, (1, 24, 24, 2), "x"), image(main, (1, 20, 20, 8), "mask")
+    middle = conv(main, conv(main, x, (1, 24, 24, 2), (1, 22, 22, 8), (3, 3)), (1, 22, 22, 8), (1, 20, 20, 8), (3, 3))
+    added = image(main, (1, 20, 20, 8))
+    main.op("ADD", [middle, mask], [added])
+    last = conv(main, conv(main, added, (1, 20, 20, 8), (1, 18, 18, 8), (3, 3)), (1, 18, 18, 8), (1, 16, 16, 2), (3, 3))
+    main.inputs, main.outputs = [x, mask], [last]
+    model = parse_model(builder.finish())
+    for point in front_of(model, PLAIN, stream=True):
+        layer = point.compiled.streaming_layer
+        assert layer is not None
+        assert "ADD" not in [member.key for member in layer.members]

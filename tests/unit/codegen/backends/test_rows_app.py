@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from tests.helpers.model_builder import ModelBuilder
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import Compiled, runtime_of
@@ -75,3 +77,31 @@ def test_a_segment_takes_stack(made: Generated) -> None:
     stated = re.search(r"A layer takes at most (\d+) bytes of stack", layers(made))
     assert stated is not None
     assert int(stated[1]) > runtime.extra_stack_bytes
+
+
+def low_windows() -> bytes:
+    """Convolutions whose windows are one row high, so that row k of the output reads row k of the input alone."""
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    tensor = main.tensor((1, 24, 24, 4), "int8", "x", scale=0.05)
+    main.inputs = [tensor]
+    for width in (22, 20, 18):
+        weights = main.tensor((8, 1, 3, 4 if width == 22 else 8), "int8", scale=[0.004] * 8, data="random")
+        bias = main.tensor((8,), "int32", scale=[0.0002] * 8, data=bytes(32))
+        result = main.tensor((1, 24, width, 8), "int8", scale=0.05)
+        main.op("CONV_2D", [tensor, weights, bias], [result], options={"padding": 1, "stride_h": 1, "stride_w": 1})
+        tensor = result
+    main.outputs = [tensor]
+    return builder.finish()
+
+
+@pytest.mark.parametrize("board", ["mps2/an385", "mps2/an386"])
+def test_fast_kernels_of_low_windows_have_a_window(board: str, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(low_windows())
+    models = (ModelConfig(tmp_path / "net.tflite"),)
+    config = AppConfig(models, "app", (board,), "cmsis_nn", backend="compiled", rows=True, slower=50, fast_kernels=True)
+    text = layers(generate(config, tmp_path / "app", tflm_of(None), golden=False))
+    functions = [part for part in text.split("\nbool Layer")[1:] if "Rows(" in part.partition("\n")[0]]
+    assert len(functions) > 1
+    for part in functions:
+        assert "window." not in part or "const RowWindow window = " in part
