@@ -91,6 +91,15 @@ def test_groups_of_channels_that_cmsis_nn_gets_wrong(window: int, bias: bool, wh
     assert why in found and bool(why) == bool(found)
 
 
+def test_int16_groups_of_channels_are_for_reference() -> None:
+    image, output = (Spec((1, 4, 4, depth), "int16", scale=0.1) for depth in (4, 8))
+    weights = Spec((8, 3, 3, 2), "int8", (1,) * 144, scale=0.02)
+    bias = Spec((8,), "int64", tuple(range(8)), scale=0.002)
+    options = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    case = Case("CONV_2D", (image, weights, bias), (output,), options)
+    assert "int16 with groups of channels" in miscomputed(parse_model(case.build()))
+
+
 @pytest.mark.parametrize(("zero_point", "rank", "wrong"), [(0, 3, False), (3, 2, False), (3, 3, True)])
 def test_dense_weights_with_a_zero_point(zero_point: int, rank: int, *, wrong: bool) -> None:
     weights = Spec((8, 4), "int8", tuple(range(32)), scale=0.02, zero_point=zero_point)

@@ -80,14 +80,17 @@ def _arm_conv_scratch(node: Node, core: Core) -> tuple[int, ...]:
 
 
 def _arm_groups_fail(node: Node, core: Core) -> str:
-    """Groups of channels in arm_convolve_s8 of CMSIS-NN e9328d61.
+    """Groups of channels in arm_convolve_s16, which knows none, and arm_convolve_s8 of CMSIS-NN e9328d61.
 
-    Each group moves the bias's pointer on, an absent one's too. For 1x1 weights arm_convolve_wrapper_s8_get_buffer_size
-    asks for the buffer of the 1x1 functions, which is none, and arm_convolve_s8 fails without its own.
+    In int8 each group moves the bias's pointer on, an absent one's too. For 1x1 weights
+    arm_convolve_wrapper_s8_get_buffer_size asks for the buffer of the 1x1 functions, which is none, and arm_convolve_s8
+    fails without its own.
     """
     source, weights = node.input(0), node.input(1)
-    if source.type is not TensorType.INT8 or len(weights.shape) != 4 or source.shape[-1:] == weights.shape[-1:]:
+    if source.type not in QUANTISED or len(weights.shape) != 4 or source.shape[-1:] == weights.shape[-1:]:
         return ""
+    if source.type is TensorType.INT16:
+        return "computes int16 with groups of channels as if there were none"
     if node.optional_input(2) is None:
         return "reads beside the bias, which is absent, for groups of channels"
     window = _window(node)
