@@ -68,7 +68,7 @@ MACHINES: Mapping[str, Machine] = {
 
 
 class Build(Enum):
-    """What a program is built for."""
+    """The target that a program is built for."""
 
     MEASURED = "measured"
     CHECKED = "checked"
@@ -218,7 +218,7 @@ def _tensors(program: CompiledModel) -> list[tuple[int, Layer, int]]:
         elif layer.has_code:
             outputs = program.model.main.operators[layer.operator].outputs
             found += [(tensor, layer, -1) for tensor in outputs if tensor in program.offsets]
-    # What only a segment's buffers held is gone behind the segment.
+    # Rows that only a segment's buffers held are gone behind the segment.
     return [one for one in found if one[2] >= 0 or one[0] in program.offsets]
 
 

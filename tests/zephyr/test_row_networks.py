@@ -36,18 +36,20 @@ def check(models: list[Path], tmp_path: Path, kernels: str, checkouts: Checkouts
     return sum(len(layer.members) for net in networks for layer in net.program.segments)
 
 
+def written(folder: Path, first: int, kind: str = "int8") -> list[Path]:
+    """EACH random networks from number `first` on, as files."""
+    for number in range(first, first + EACH):
+        (folder / f"{number}.tflite").write_bytes(row_network(number, kind=kind))
+    return [folder / f"{number}.tflite" for number in range(first, first + EACH)]
+
+
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
 @pytest.mark.parametrize("first", range(0, NETWORKS, EACH))
 def test_rows_of_random_networks(
     first: int, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compilation, "plan_rows", forced(first))
-    models = []
-    for number in range(first, first + EACH):
-        path = tmp_path / f"{number}.tflite"
-        path.write_bytes(row_network(number))
-        models.append(path)
-    assert check(models, tmp_path, kernels, checkouts) > 4 * EACH
+    assert check(written(tmp_path, first), tmp_path, kernels, checkouts) > 4 * EACH
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
@@ -57,12 +59,7 @@ def test_rows_of_networks_of_other_types(
     first: int, kind: str, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compilation, "plan_rows", forced(first))
-    models = []
-    for number in range(first, first + EACH):
-        path = tmp_path / f"{number}.tflite"
-        path.write_bytes(row_network(number, kind=kind))
-        models.append(path)
-    assert check(models, tmp_path, kernels, checkouts) > 4 * EACH
+    assert check(written(tmp_path, first, kind), tmp_path, kernels, checkouts) > 4 * EACH
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
@@ -84,9 +81,7 @@ def test_streamed_input_of_random_networks(
 ) -> None:
     monkeypatch.setattr(compilation, "plan_rows", forced(first))
     models = []
-    for number in range(first, first + EACH):
-        path = tmp_path / f"{number}.tflite"
-        path.write_bytes(row_network(number))
+    for path in written(tmp_path, first):
         try:
             compile_model(load_model(path), (kernel_library(kernels),), stream=True)
         except ModelError as error:

@@ -402,7 +402,7 @@ class CompiledModel:
 
     @property
     def option_copies(self) -> dict[int, int]:
-        """Where a layer's copy of its kernel's options lies behind the pointers to the kernels' data, by operator."""
+        """The place of each layer's copy of its kernel's options, behind the pointers to data, by operator."""
         found, end = {}, 0
         for layer in self.framed:
             assert layer.framed is not None

@@ -205,7 +205,7 @@ def chain_of(
 def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain:
     """The chain with the stream's rows from outside.
 
-    What reads another input stays out of segments: that input may be written until the last row has come.
+    Readers of another input stay out of segments: that input may be written until the last row has come.
     """
     form = layers[stream.skipped].rows
     assert form is not None

@@ -147,7 +147,7 @@ def _segments(chain: Chain, sizes: _Sizes, total: float, limit: int) -> list[lis
     for length in range(1, LONGEST + 1):
         for first in range(count - length + 1):
             last = first + length
-            # What comes from outside has no way on whole tensors: its first segment counts, however large.
+            # Rows from outside cannot become a whole tensor: their first segment counts, however large.
             worst = inf if first in supplied else max(wholes[first:last])
             if streams[first] != streams[last] or worst <= least or not _kept_in_part(chain, first, last):
                 continue

@@ -27,7 +27,7 @@ def expected(data: bytes) -> bytes:
 
 
 def folded(data: bytes) -> bytes:
-    """What the model "streamed" makes of its input."""
+    """The outputs of the model "streamed" for its input."""
     found = bytearray(64)
     for k, byte in enumerate(data):
         found[k % 64] = (31 * found[k % 64] + byte) & 0xFF

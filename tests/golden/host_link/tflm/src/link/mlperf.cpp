@@ -277,7 +277,7 @@ const char *Mlperf::Unfit()
 	return nullptr;
 }
 
-// What is loaded, as the model's input takes it: at its place, or in pieces where it is streamed. The model's status.
+// Puts the loaded bytes into the model's input: at its place, or in pieces where it is streamed. Returns the model's status.
 int Mlperf::SetInput()
 {
 	Tensor tensor;
