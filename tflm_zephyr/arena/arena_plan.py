@@ -25,6 +25,9 @@ from tflm_zephyr.memory_planner import greedy, linear
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import StructSizes
 
+_MANY_OPERATORS = 1_000
+"""Operators from which on pairs and orders are left out where they cannot make an arena smaller."""
+
 
 @dataclass(frozen=True)
 class PlanRequest:
@@ -163,7 +166,7 @@ def _scheduled(
     The library with the largest arena decides whether an order is better. With one library, the file's order is not
     planned when its lower bound is above the arena of the better order.
     """
-    if request.scheduling == "model":
+    if request.scheduling == "model" or _no_head_matters(own, request):
         return None, _arenas(own, request)
     arenas = _arenas(own, request) if len(own) > 1 else None
     first = own[0] if arenas is None else next(one for one in own if one.library is arenas[0].library)
@@ -185,7 +188,8 @@ def _arenas(own: Sequence[Requests], request: PlanRequest) -> tuple[LibraryArena
     planned = request.constraints.plan_variables
     tails = [estimate_tail(one.graph, one.library, request.sizes, variables_planned=planned) for one in own]
     best: list[LibraryArena] | None = None
-    for allowed_by in (request.libraries, ()) if request.in_place else ((),):
+    in_place = request.in_place and not _no_head_matters(own, request)
+    for allowed_by in (request.libraries, ()) if in_place else ((),):
         heads = _best_heads(own, allowed_by, request.offline)
         online = [
             None if requests.places_variables else with_offsets(head, requests, None)
@@ -197,7 +201,7 @@ def _arenas(own: Sequence[Requests], request: PlanRequest) -> tuple[LibraryArena
             found = _sized(_with_common_offsets(heads, own, online, offsets), own, tails)
             if found is not None and (best is None or _cost(found) < _cost(best)):
                 best = found
-        if best is not None and best[0].head.offsets is not None:
+        if best is not None and (best[0].head.offsets is not None or all(arena.head.optimal for arena in best)):
             break  # a plan without in-place pairs is no better
     if best is None:
         what = "no plan meets the preserve and alignment options with the kernels of all these boards"
@@ -205,6 +209,24 @@ def _arenas(own: Sequence[Requests], request: PlanRequest) -> tuple[LibraryArena
             what, where=own[0].model.where, hint="Plan for one kernel library and core, or with fewer options."
         )
     return _largest_first(best)
+
+
+def _no_head_matters(own: Sequence[Requests], request: PlanRequest) -> bool:
+    """Whether no order and no in-place pair makes an arena of a large model smaller.
+
+    With TFLM's own planner, too, each arena is then as large as TFLM needs it while it plans. Small models are planned
+    all the same, for the figures that `plan` prints.
+    """
+    if request.offline != "auto" or request.constraints.plan_variables:
+        return False
+    for requests in own:
+        if len(requests.model.main.operators) < _MANY_OPERATORS or not requests.tflm_meets_all:
+            return False
+        tail = estimate_tail(requests.graph, requests.library, request.sizes)
+        head = greedy(requests.problem(requests.required)).size_bytes
+        if tail.arena_bytes(head) > tail.arena_bytes(0):
+            return False
+    return True
 
 
 def _best_heads(own: Sequence[Requests], allowed_by: Sequence[KernelLibrary], offline: str) -> list[HeadPlan]:

@@ -12,7 +12,8 @@ import pytest
 from tests.helpers.graph_models import fits_not_greedy, graph_model, library
 from tests.helpers.heads import arena_size, arenas, plan_head
 from tests.helpers.model_builder import chain
-from tflm_zephyr.arena.arena_plan import LibraryArena
+from tflm_zephyr.arena import arena_plan
+from tflm_zephyr.arena.arena_plan import LibraryArena, PlanRequest, plan
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
@@ -21,6 +22,7 @@ from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan
+from tflm_zephyr.tflm import cortex_m_sizes
 
 
 def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[LibraryArena, ...]:
@@ -78,13 +80,33 @@ def test_a_plan_for_one_library_is_not_forced_on_another() -> None:
     assert seen
 
 
+def test_leaving_out_what_cannot_help_changes_no_arena(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large models are planned without orders and pairs where the arena is what TFLM needs while it plans."""
+    planned, orders = [], []
+    better_order = arena_plan.better_order
+    monkeypatch.setattr(arena_plan, "better_order", lambda *args, **how: orders.append(1) or better_order(*args, **how))
+    counts = []
+    for operators in (1, 1_000):
+        monkeypatch.setattr(arena_plan, "_MANY_OPERATORS", operators)
+        for seed in range(30):
+            rng = random.Random(seed)
+            sizes = [rng.randrange(1, (40, 4_000)[seed % 2]) for _ in range(9)]
+            links = [(sorted({i, rng.randrange(max(0, i - 4), i + 1)}), i + 1) for i in range(8)]
+            request = PlanRequest((kernel_library("reference"),), cortex_m_sizes())
+            found = plan(graph_model(sizes, links), request)
+            planned.append((found.size, found.order, found.head.in_place_count))
+        counts.append(len(orders))
+    assert planned[:30] == planned[30:]
+    assert counts == [15, 45]
+
+
 def test_left_to_tflm_when_asked() -> None:
     found = arenas(fits_not_greedy(), [library(), library(lambda node: (64,))], offline="never")
     assert {arena.head.offsets for arena in found} == {None}
 
 
 def test_equal_requests_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tflm_zephyr.arena import arena_plan, head
+    from tflm_zephyr.arena import head
 
     calls = []
     monkeypatch.setattr(

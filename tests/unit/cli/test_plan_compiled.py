@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.control_models import branching
 from tests.helpers.model_builder import chain
 from tests.helpers.small_models import unary
 from tests.unit.conftest import Tool
 from tests.zephyr.models import mobilenet
+from tflm_zephyr.cli.commands import plan
 
 
 def test_the_compiled_arena_stands_beside(tool: Tool) -> None:
@@ -50,3 +53,10 @@ def test_a_model_that_cannot_be_compiled_says_why(tool: Tool) -> None:
     said = tool("plan", "net.tflite", *boards).out
     assert "  Not with --backend compiled: compiled code is for one kernel library, and these boards take " in said
     assert tool("plan", "net.tflite", *boards, "--json").json["compiled"] is None
+
+
+def test_very_large_models_are_not_compiled_beside(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_MOST_BESIDE", 2)
+    Path("net.tflite").write_bytes(chain(3, 4096))
+    said = tool("plan", "net.tflite", "--kernels", "reference").out
+    assert "  Not with --backend compiled: it has 3 operators, and plan compiles up to 2; generate compiles any" in said
