@@ -19,6 +19,7 @@ from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensor
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.node import Node
+from tflm_zephyr.kernels.operators.padding import AxisSlice, axis_slices
 from tflm_zephyr.kernels.operators.resize import takes_half_pixels
 from tflm_zephyr.kernels.quantisation import scale_of, zero_point_of
 from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels
@@ -41,6 +42,7 @@ __all__ = [
     "CORES",
     "FPU",
     "RESOLVER_ENTRY_BYTES",
+    "AxisSlice",
     "Core",
     "InPlaceTensors",
     "KernelLibrary",
@@ -48,6 +50,7 @@ __all__ = [
     "KernelTable",
     "Node",
     "all_tables",
+    "axis_slices",
     "check_types",
     "cmsis_nn_work",
     "has_cmsis_nn",

@@ -1,28 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """SLICE, STRIDED_SLICE and TRANSPOSE: elements of the input in the order in which the output has them.
 
-Sources: slice.cc, strided_slice_common.cc, transpose.cc (tensorflow/lite/micro/kernels), strided_slice_logic.h
-(tensorflow/lite/kernels/internal). TFLM's SLICE and TRANSPOSE go through the output in the same order; CMSIS-NN's
-TRANSPOSE scatters, with the same in-place distance.
+Sources: slice.cc, strided_slice_common.cc, transpose.cc (tensorflow/lite/micro/kernels). TFLM's SLICE and TRANSPOSE
+go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the same in-place distance.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.kernels import Node
-
-
-@dataclass(frozen=True)
-class AxisSlice:
-    """Elements start, start + step, ... of an axis, `count` of them."""
-
-    start: int
-    step: int
-    count: int
+from tflm_zephyr.kernels import AxisSlice, axis_slices
 
 
 def _steps(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -63,25 +52,6 @@ def slice_(b: LayerBuilder) -> None:
     _copy(b, axes, in_place=True)
 
 
-def axis_slice(node: Node, axis: int, begin: int, end: int, step: int) -> AxisSlice:
-    """The slice of one axis: StridedSliceStartForAxis() and StridedSliceEndForAxis()."""
-    size, bit = node.input(0).shape[axis], 1 << axis
-    low, high = (0, size) if step > 0 else (-1, size - 1)
-
-    def bounded(value: int) -> int:
-        return min(max(value + (size if value < 0 else 0), low), high)
-
-    start = bounded(begin)
-    if node.option("begin_mask") & bit:
-        start = 0 if step > 0 else size - 1
-    stop = bounded(end)
-    if node.option("end_mask") & bit:
-        stop = size if step > 0 else -1
-    if node.option("shrink_axis_mask") & bit:
-        stop = start if start >= size else start + 1
-    return AxisSlice(start, step, len(range(start, stop, step)))
-
-
 def strided_slice(b: LayerBuilder) -> None:
     """STRIDED_SLICE, in any type, of up to four dimensions."""
     _check_type(b)
@@ -92,9 +62,7 @@ def strided_slice(b: LayerBuilder) -> None:
         raise b.refuse("has begins, ends or strides that TFLM does not take")
     if node.option("offset") or node.option("ellipsis_mask") or node.option("new_axis_mask"):
         raise b.refuse("has a mask that TFLM ignores")
-    numbers = zip(begins, ends, strides, strict=True)
-    axes = tuple(axis_slice(node, axis, *three) for axis, three in enumerate(numbers))
-    _copy(b, axes, in_place=False)
+    _copy(b, axis_slices(node, begins, ends, strides), in_place=False)
 
 
 def transpose(b: LayerBuilder) -> None:

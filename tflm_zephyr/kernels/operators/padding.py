@@ -2,16 +2,16 @@
 """Operators that pad, cut out and overwrite boxes of elements.
 
 Sources: pad.cc, pad_common.cc, mirror_pad.cc, slice.cc, strided_slice_common.cc, dynamic_update_slice.cc and
-cmsis_nn/pad.cc (tensorflow/lite/micro/kernels); CMSIS-NN e9328d61, Source/PadFunctions/arm_pad_s8.c. From TFLM fcc760af
-on int8 PAD and PADV2 have a CMSIS-NN kernel, STRIDED_SLICE wants constant begins, ends and strides, and
-DYNAMIC_UPDATE_SLICE is there.
+cmsis_nn/pad.cc (tensorflow/lite/micro/kernels); strided_slice_logic.h (tensorflow/lite/kernels/internal); CMSIS-NN
+e9328d61, Source/PadFunctions/arm_pad_s8.c. From TFLM fcc760af on int8 PAD and PADV2 have a CMSIS-NN kernel,
+STRIDED_SLICE wants constant begins, ends and strides, and DYNAMIC_UPDATE_SLICE is there.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.in_place.geometry import affine_lead
@@ -30,6 +30,42 @@ _ARM_PAD_RANK = 4
 
 def _mirror_scratch(node: Node, core: Core) -> tuple[int, ...]:
     return (len(node.input(0).shape) * _INT,) * 2
+
+
+@dataclass(frozen=True)
+class AxisSlice:
+    """Elements start, start + step, ... of an axis, `count` of them."""
+
+    start: int
+    step: int
+    count: int
+
+
+def axis_slice(node: Node, axis: int, begin: int, end: int, step: int) -> AxisSlice:
+    """The slice of one axis: StridedSliceStartForAxis() and StridedSliceEndForAxis() of strided_slice_logic.h."""
+    size, bit = node.input(0).shape[axis], 1 << axis
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def bounded(value: int) -> int:
+        return min(max(value + (size if value < 0 else 0), low), high)
+
+    start = bounded(begin)
+    if node.option("begin_mask") & bit:
+        start = 0 if step > 0 else size - 1
+    stop = bounded(end)
+    if node.option("end_mask") & bit:
+        stop = size if step > 0 else -1
+    if node.option("shrink_axis_mask") & bit:
+        stop = start if start >= size else start + 1
+    return AxisSlice(start, step, len(range(start, stop, step)))
+
+
+def axis_slices(
+    node: Node, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int]
+) -> tuple[AxisSlice, ...]:
+    """The slices of all axes of a STRIDED_SLICE; one begin, end and stride, which is not 0, for each."""
+    numbers = zip(begins, ends, strides, strict=True)
+    return tuple(axis_slice(node, axis, *three) for axis, three in enumerate(numbers))
 
 
 # In-place distances

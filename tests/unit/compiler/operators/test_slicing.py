@@ -13,8 +13,8 @@ from tests.helpers.compiled_layers import layer_of, node_of
 from tests.host.operator_models import Case, Spec
 from tests.host.random_operators import Operators, slice_, strided_slice, transpose
 from tflm_zephyr.compiler.layer_builder import merged_loops
-from tflm_zephyr.compiler.operators.slicing import axis_slice
 from tflm_zephyr.compiler.program import Access, Layer
+from tflm_zephyr.kernels.operators.padding import axis_slice
 
 
 def numbers(layer: Layer, name: str) -> list[int]:
