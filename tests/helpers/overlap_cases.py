@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.helpers.overlap_trace import Shapes
 from tests.host.operator_models import Case, Spec
@@ -99,3 +99,30 @@ def cases(
         kind = rng.choice(kinds)
         shapes, same = random_shapes(rng, kind, key, **how)
         yield shapes, window_case(key, shapes, same, kind)
+
+
+def strided_slice(rng: random.Random, shape: Sequence[int], kind: str) -> tuple[Case, list[int], list[int], list[int]]:
+    """A STRIDED_SLICE, with masks where they fit; each axis's first element, stride and number of elements."""
+    firsts, strides, counts, begins, ends, kept = [], [], [], [], [], []
+    masks = {"begin_mask": 0, "end_mask": 0, "shrink_axis_mask": 0}
+    for axis, size in enumerate(shape):
+        stride, first = rng.choice((1, 1, 2, 3, -1, -2)), rng.randrange(size)
+        most = len(range(first, size if stride > 0 else -1, stride))
+        count = rng.randint(1, most)
+        end = first + stride * count
+        begins.append(first - size if rng.random() < 0.3 else first)
+        ends.append(end if end >= 0 else -1 - size)
+        if first == (0 if stride > 0 else size - 1) and rng.random() < 0.5:
+            masks["begin_mask"] |= 1 << axis
+            begins[-1] = rng.randrange(size)
+        if count == 1 and stride > 0 and rng.random() < 0.3:
+            masks["shrink_axis_mask"] |= 1 << axis
+        else:
+            kept.append(count)
+            if count == most and rng.random() < 0.5:
+                masks["end_mask"] |= 1 << axis
+                ends[-1] = rng.randrange(size)
+        for numbers, number in ((firsts, first), (strides, stride), (counts, count)):
+            numbers.append(number)
+    inputs = (Spec(tuple(shape), kind), *(Spec((len(shape),), "int32", each) for each in (begins, ends, strides)))
+    return Case("STRIDED_SLICE", inputs, (Spec(tuple(kept), kind),), masks), firsts, strides, counts

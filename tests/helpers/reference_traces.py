@@ -137,6 +137,22 @@ def take_slice(shape: Sequence[int], begin: Sequence[int], size: Sequence[int], 
     return t
 
 
+def strided_slice(
+    shape: Sequence[int], begin: Sequence[int], stride: Sequence[int], size: Sequence[int], element: int
+) -> Trace:
+    """strided_slice.h; `size` elements of each axis, a row at once where they lie side by side."""
+    t = Trace(_count(shape) * element, _count(size) * element)
+    row = size[-1] * element
+    for number, index in enumerate(itertools.product(*map(range, size))):
+        place = sum((b + i * s) * step for b, i, s, step in zip(begin, index, stride, dense(shape), strict=True))
+        if stride[-1] != 1:
+            t.read(place * element, element)
+            t.write(number * element, element)
+        elif index[-1] == 0:
+            t.copy(place * element, number * element, row)
+    return t
+
+
 def transpose(shape: Sequence[int], order: Sequence[int], element: int) -> Trace:
     """transpose.h."""
     t = Trace(_count(shape) * element, _count(shape) * element)

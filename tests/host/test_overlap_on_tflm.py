@@ -120,6 +120,13 @@ def larger() -> Iterator[Case]:
     yield Case("PADV2", (Spec((1, 6, 7, 5)), paddings, Spec((1,), values=[1])), (Spec((1, 9, 11, 5)),))
     yield Case("SLICE", (x, ints(0, 2, 8), ints(2, 3, 30)), (Spec((2, 3, 30)),))
     yield Case("SLICE", (Spec((6, 50)), ints(2, 0), ints(3, 50)), (Spec((3, 50)),))
+    slices = (
+        ((0, 1, 5), (2, 6, 47), (1, 1, 1), (2, 5, 42)),
+        ((0, 0, 49), (2, 6, -51), (1, 2, -2), (2, 3, 25)),
+        ((1, 4, 40), (-3, -7, 0), (-1, -2, -1), (2, 3, 40)),
+    )
+    for begins, ends, strides, shape in slices:
+        yield Case("STRIDED_SLICE", (x, ints(*begins), ints(*ends), ints(*strides)), (Spec(shape),), {})
     for order in ((0, 2, 1), (1, 0, 2), (2, 0, 1)):
         yield Case("TRANSPOSE", (x, ints(*order)), (Spec(tuple(x.shape[i] for i in order)),))
     for corners, half in ((False, False), (True, False), (False, True)):
@@ -133,10 +140,10 @@ def larger() -> Iterator[Case]:
     dense = {"fused_activation_function": 0}
     yield Case("FULLY_CONNECTED", (Spec((9, 40)), Spec((30, 40), values=[1, -1, 2]), None), (Spec((9, 30)),), dense)
     weights = Spec((3, 2, 2, 4), values=[1, -2, 1, 2, -1], scale=[0.5] * 3)
-    shape = ints(1, 10, 12, 3)
+    size = ints(1, 10, 12, 3)
     yield Case(
         "TRANSPOSE_CONV",
-        (shape, weights, Spec((1, 5, 6, 4))),
+        (size, weights, Spec((1, 5, 6, 4))),
         (Spec((1, 10, 12, 3)),),
         {"padding": 0, "stride_w": 2, "stride_h": 2},
     )

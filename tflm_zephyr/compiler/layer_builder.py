@@ -337,15 +337,15 @@ class LayerBuilder:
         numbers = map(str, (source.row, result.row, size, rows))
         self._calls.append(Call("CopyRows", (one, other, *numbers), reads, writes, copies=True))
 
-    def copy_elements(self, first: int, sizes: Sequence[int], steps: Sequence[int], *, in_place: bool) -> None:
+    def copy_elements(self, first: int, sizes: Sequence[int], steps: Sequence[int]) -> None:
         """Elements of input 0 in the output's order: nested loops of `sizes`, in `steps` of elements, from `first` on.
 
-        `in_place`: TFLM's kernel reads and writes in the same order, so that its in-place rule holds.
+        TFLM's kernels read and write in the same order, so that their in-place rules hold.
         """
         given, taken = self.source(0, "input"), self.result()
         loops = merged_loops(sizes, steps)
         if len(loops) == 1 and loops[0][1] == 1:
-            self._copy_run(first, in_place=in_place)
+            self._copy_run(first, in_place=True)
             return
         if len(loops) > _MOST_LOOPS:
             raise self.refuse(f"goes through its input in {len(loops)} nested loops")
@@ -353,7 +353,7 @@ class LayerBuilder:
         counts = self.numbers("kSizes", [size for size, _ in loops])
         strides = self.numbers("kSteps", [step for _, step in loops])
         arguments = (_behind(given, first), taken, counts, strides)
-        self._calls.append(Call("CopyElements", arguments, self._reads(), self._writes(), copies=not in_place))
+        self._calls.append(Call("CopyElements", arguments, self._reads(), self._writes()))
 
     def gather(self, place: int, name: str, target: str, sizes: Sequence[int], steps: Sequence[int]) -> None:
         """Elements of input `place` into the layer's scratch buffer at `target`, in nested loops as above."""

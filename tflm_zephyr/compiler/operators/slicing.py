@@ -24,14 +24,14 @@ def _check_type(b: LayerBuilder) -> None:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
 
-def _copy(b: LayerBuilder, axes: tuple[AxisSlice, ...], *, in_place: bool) -> None:
+def _copy(b: LayerBuilder, axes: tuple[AxisSlice, ...]) -> None:
     steps = _steps(b.node.input(0).shape)
     if math.prod(axis.count for axis in axes) != b.node.output().elements:
         raise b.refuse("has an output of another size than its slice")
     first = sum(axis.start * step for axis, step in zip(axes, steps, strict=True))
     sizes = tuple(axis.count for axis in axes)
     strides = tuple(axis.step * step for axis, step in zip(axes, steps, strict=True))
-    b.copy_elements(first, sizes, strides, in_place=in_place)
+    b.copy_elements(first, sizes, strides)
 
 
 def slice_(b: LayerBuilder) -> None:
@@ -49,7 +49,7 @@ def slice_(b: LayerBuilder) -> None:
         for axis, whole in zip(axes, shape, strict=True)
     ):
         raise b.refuse("reaches out of its input")
-    _copy(b, axes, in_place=True)
+    _copy(b, axes)
 
 
 def strided_slice(b: LayerBuilder) -> None:
@@ -62,7 +62,7 @@ def strided_slice(b: LayerBuilder) -> None:
         raise b.refuse("has begins, ends or strides that TFLM does not take")
     if node.option("offset") or node.option("ellipsis_mask") or node.option("new_axis_mask"):
         raise b.refuse("has a mask that TFLM ignores")
-    _copy(b, axis_slices(node, begins, ends, strides), in_place=False)
+    _copy(b, axis_slices(node, begins, ends, strides))
 
 
 def transpose(b: LayerBuilder) -> None:
@@ -72,7 +72,7 @@ def transpose(b: LayerBuilder) -> None:
     if sorted(order) != list(range(len(shape))) or b.node.output().shape != tuple(shape[i] for i in order):
         raise b.refuse("has a permutation that does not fit its shapes")
     steps = _steps(shape)
-    b.copy_elements(0, [shape[i] for i in order], [steps[i] for i in order], in_place=True)
+    b.copy_elements(0, [shape[i] for i in order], [steps[i] for i in order])
 
 
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {

@@ -10,6 +10,7 @@ STRIDED_SLICE wants constant begins, ends and strides, and DYNAMIC_UPDATE_SLICE 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -64,8 +65,8 @@ def axis_slices(
     node: Node, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int]
 ) -> tuple[AxisSlice, ...]:
     """The slices of all axes of a STRIDED_SLICE; one begin, end and stride, which is not 0, for each."""
-    numbers = zip(begins, ends, strides, strict=True)
-    return tuple(axis_slice(node, axis, *three) for axis, three in enumerate(numbers))
+    along = zip(begins, ends, strides, strict=True)
+    return tuple(axis_slice(node, axis, *three) for axis, three in enumerate(along))
 
 
 # In-place distances
@@ -137,6 +138,38 @@ def _slice_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     return at_distance(affine_lead(zip(result.shape, out_steps, in_steps, strict=True), -start))
 
 
+def _strided_slice_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
+    """STRIDED_SLICE: reference/strided_slice.h, SequentialTensorWriter::Write and WriteN.
+
+    Loops over the output in order, one element at a time. With a last stride of 1 a row is one memcpy, whose own bytes
+    count as written while its input is read.
+    """
+    axes, source = _slices(node), node.input(0)
+    if axes is None:
+        return ()
+    element, counts = source.type.size_bytes, [axis.count for axis in axes]
+    in_steps = steps(source.shape, element)
+    moves = [axis.step * step for axis, step in zip(axes, in_steps, strict=True)]
+    loops = list(zip(counts, steps(tuple(counts), element), moves, strict=True))
+    start = -sum(axis.start * step for axis, step in zip(axes, in_steps, strict=True))
+    if axes[-1].step == 1:
+        return at_distance(affine_lead(loops[:-1], start + counts[-1] * element))
+    return at_distance(affine_lead(loops, start))
+
+
+def _slices(node: Node) -> tuple[AxisSlice, ...] | None:
+    """The slices of all axes; None where they are not constant, do not fit the shapes or take nothing."""
+    rank = len(node.input(0).shape)
+    begins, ends, strides = (constants(node.optional_input(place)) for place in (1, 2, 3))
+    if begins is None or ends is None or strides is None or not rank or 0 in strides:
+        return None
+    if not len(begins) == len(ends) == len(strides) == rank:
+        return None
+    axes = axis_slices(node, begins, ends, strides)
+    count = math.prod(axis.count for axis in axes)
+    return axes if count and count == node.output().elements else None
+
+
 def _update_in_place(node: Node, core: Core) -> tuple[InPlaceDistance, ...]:
     """DYNAMIC_UPDATE_SLICE: dynamic_update_slice.cc EvalImpl.
 
@@ -196,6 +229,37 @@ def _slice_last_reads(node: Node, core: Core, place: int, output: int) -> Iterab
     return _rows(given, taken.shape, taken.shape, [0] * len(begin), begin)
 
 
+def _strided_slice_last_reads(node: Node, core: Core, place: int, output: int) -> Iterable[Run] | None:
+    """An element of input is read while the output is written at its place; rows side by side are one copy each."""
+    given = node.input(0)
+    if place != 0:
+        return None
+    taken = [_taken(node, axis) for axis in range(len(given.shape))]
+    size, last = given.type.size_bytes, taken[-1]
+    row = len(last) * size
+
+    def runs() -> Iterator[Run]:
+        for number, index in enumerate(itertools.product(*taken[:-1])):
+            source, target = place_of([*index, 0], given.shape) * size, number * row
+            if last.step == 1:
+                yield Run(source + last.start * size, row, 1, target + row, 0)
+                continue
+            for k, element in enumerate(last):
+                yield Run(source + element * size, 1, size, target + k * size, 0)
+
+    return runs()
+
+
+def _taken(node: Node, axis: int) -> range:
+    """The indices of an axis that STRIDED_SLICE takes; Python counts and bounds them as it does."""
+    bit, size = 1 << axis, node.input(0).shape[axis]
+    begin, end, stride = (numbers(node.input(which))[axis] for which in (1, 2, 3))
+    begins = None if node.option("begin_mask") & bit else begin
+    ends = None if node.option("end_mask") & bit else end
+    taken = range(*slice(begins, ends, stride).indices(size))
+    return range(taken.start, taken.start + 1, stride) if node.option("shrink_axis_mask") & bit else taken
+
+
 def _rows(
     given: Tensor, shape: tuple[int, ...], out_shape: tuple[int, ...], at: Sequence[int], begin: Sequence[int] = ()
 ) -> Iterator[Run]:
@@ -243,7 +307,7 @@ _PADS = (
     ),
 )
 _STRIDED_SLICE = OperatorSpec(
-    Kernel(persistent=fixed(84)),
+    Kernel(nothing, fixed(84), _strided_slice_in_place, _strided_slice_last_reads),
     types=types("o0 i0 i1 i2 i3", "float32|int8|int16|int32|bool = int32 int32 int32"),
     revisions=BEFORE_4_4,
     reads_positions=True,

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.marks import rest_slow
-from tests.helpers.overlap_cases import cases, window_case
+from tests.helpers.overlap_cases import cases, strided_slice, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
 from tests.host.operator_models import CASES, Case, Spec
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
@@ -148,6 +148,8 @@ def moving() -> Iterator[tuple[Case, Trace, int]]:
         begin = [rng.randrange(n - m + 1) for n, m in zip(shape, size, strict=True)]
         inputs = (Spec(tuple(shape), "float32"), ints(*begin), ints(*size))
         yield Case("SLICE", inputs, (Spec(tuple(size), "float32"),)), loops.take_slice(shape, begin, size, 4), 3
+        case, begin, stride, size = strided_slice(rng, shape, "float32")
+        yield case, loops.strided_slice(shape, begin, stride, size, 4), 4
         order = rng.sample(range(3), 3)
         turned = (Spec(tuple(shape[i] for i in order), "int8"),)
         yield Case("TRANSPOSE", (Spec(tuple(shape), "int8"), ints(*order)), turned), loops.transpose(shape, order, 1), 2

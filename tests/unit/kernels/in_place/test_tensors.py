@@ -15,6 +15,7 @@ import pytest
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.overlap_cases import strided_slice
 from tests.helpers.overlap_trace import Trace, node_of, slack_of
 from tests.host.networks import network
 from tests.host.operator_models import CASES, Case, Spec
@@ -182,6 +183,16 @@ def test_pad_slice_transpose() -> None:
         found += exact(loops.transpose(shape, order, element), places(case)[0, 0])
     # The rest are too small for anything to be written before the first element is read.
     assert found > 200
+
+
+def test_strided_slice() -> None:
+    rng = random.Random(6)
+    found = 0
+    for _ in range(80):
+        shape, kind = random_shape(rng, rng.randrange(1, 5)), rng.choice(("int8", "float32"))
+        case, begin, stride, size = strided_slice(rng, shape, kind)
+        found += exact(loops.strided_slice(shape, begin, stride, size, ELEMENTS[kind]), places(case)[0, 0])
+    assert found > 60
 
 
 def test_resize_nearest_neighbor() -> None:
