@@ -21,8 +21,8 @@ from tflm_zephyr.compiler.fast_rounding import (
 )
 from tflm_zephyr.compiler.fixed_point import Multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import channel_multipliers, window_of
-from tflm_zephyr.compiler.operators.dense import dense_multiplier
+from tflm_zephyr.compiler.operators.convolution import window_of
+from tflm_zephyr.compiler.operators.weights import channel_multipliers, dense_multiplier
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import NotByRowsError, lies_flat, rows_of
 from tflm_zephyr.compiler.row_program import RowForm

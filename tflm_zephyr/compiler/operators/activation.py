@@ -15,8 +15,8 @@ from functools import partial
 from tflm_zephyr.compiler.fixed_point import float32, logarithm, multiplier, rounded, softmax_scaling
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.lookup_tables import exp_table, reciprocal_table
-from tflm_zephyr.compiler.operators.convolution import check_symmetric
 from tflm_zephyr.compiler.operators.texts import double_text
+from tflm_zephyr.compiler.operators.weights import check_symmetric
 from tflm_zephyr.compiler.row_forms import RowRule, elementwise
 from tflm_zephyr.kernels import scale_of, zero_point_of
 

@@ -11,9 +11,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import LIMITS, float_range
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
+from tflm_zephyr.compiler.operators.weights import (
+    arm_channel_quantisation,
+    arm_context,
+    channel_multipliers,
+    check_bias,
+    check_symmetric,
+)
 from tflm_zephyr.compiler.program import Layer, PixelRuns
 from tflm_zephyr.compiler.row_forms import (
     NotByRowsError,
@@ -24,7 +31,7 @@ from tflm_zephyr.compiler.row_forms import (
     reference_windowed,
 )
 from tflm_zephyr.compiler.row_program import RowForm
-from tflm_zephyr.kernels import Node, scale_of, zero_point_of
+from tflm_zephyr.kernels import Node, zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
 
@@ -33,18 +40,6 @@ _INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
 _TRANSPOSED = (("float32", "float32", "float32"), ("int8", "int8", "int8"), ("int16", "int8", "int16"))
 _INTEGER_OPS = "tflite::reference_integer_ops"
-
-
-def channel_multipliers(node: Node, channels: int) -> tuple[Multiplier, ...]:
-    """A multiplier for each output channel: PopulateConvolutionQuantizationParams(), in double."""
-    source, weights, output = node.input(0), node.input(1), node.output()
-    assert weights.quantization is not None
-    return _multipliers(scale_of(source), weights.quantization.scales, scale_of(output), channels)
-
-
-def _multipliers(source: float, scales: tuple[float, ...], output: float, channels: int) -> tuple[Multiplier, ...]:
-    each = scales if len(scales) > 1 else scales * channels
-    return tuple(multiplier(source * scale / output) for scale in each)
 
 
 def window_of(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -115,19 +110,6 @@ def depthwise_conv_2d(b: LayerBuilder) -> None:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
 
-def check_symmetric(b: LayerBuilder) -> None:
-    """NotDirectError for int16 with a zero point, which TFLM refuses or ignores."""
-    if zero_point_of(b.node.input(0)) or zero_point_of(b.node.output()):
-        raise b.refuse("has int16 tensors with a zero point")
-
-
-def check_bias(b: LayerBuilder, *kinds: TensorType) -> None:
-    """NotDirectError for a bias of another type."""
-    bias = b.node.optional_input(2)
-    if bias is not None and bias.type not in kinds:
-        raise b.refuse(f"has a bias of {bias.type.value}")
-
-
 def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
     """The address of the parameters' struct."""
     node = b.node
@@ -145,25 +127,6 @@ def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
         activation=limits((low, high)),
     )
     return f"&{name}"
-
-
-def arm_channel_quantisation(b: LayerBuilder, found: tuple[Multiplier, ...]) -> str:
-    """The address of multipliers and shifts for each channel, as CMSIS-NN takes them."""
-    values = b.int32s("multipliers", (one.value for one in found))
-    shifts = b.int32s("shifts", (one.shift for one in found))
-    cast = "const_cast<int32_t *>({})"
-    name = b.value(
-        "kQuantisation",
-        "cmsis_nn_per_channel_quant_params",
-        multiplier=cast.format(values),
-        shift=cast.format(shifts),
-    )
-    return f"&{name}"
-
-
-def arm_context(b: LayerBuilder, scratch: str) -> str:
-    """The address of CMSIS-NN's context with a scratch buffer."""
-    return "&kNoContext" if scratch == "nullptr" else "&context"
 
 
 def _arm_convolve(b: LayerBuilder, channels: int) -> None:
@@ -401,8 +364,7 @@ def _transposed_scaling(b: LayerBuilder, fields: dict[str, object]) -> tuple[str
         "quantized_activation_min": low,
         "quantized_activation_max": high,
     }
-    assert weights.quantization is not None
-    found = _multipliers(scale_of(source), weights.quantization.scales, scale_of(output), weights.shape[0])
+    found = channel_multipliers(node, weights.shape[0], place=2)
     return b.int32s("multipliers", (one.value for one in found)), b.int32s("shifts", (one.shift for one in found))
 
 

@@ -6,34 +6,29 @@ Sources: fully_connected_common.cc, fully_connected.cc and cmsis_nn/fully_connec
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, float32, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import float_range
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import (
+from tflm_zephyr.compiler.operators.texts import float_text, limits
+from tflm_zephyr.compiler.operators.weights import (
     arm_channel_quantisation,
     arm_context,
     channel_multipliers,
     check_bias,
     check_symmetric,
+    dense_multiplier,
+    weight_sums,
 )
-from tflm_zephyr.compiler.operators.texts import float_text, limits
 from tflm_zephyr.compiler.program import Layer, PixelRuns
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, gathered_products, one_call
 from tflm_zephyr.compiler.row_program import RowForm
-from tflm_zephyr.kernels import Node, scale_of, zero_point_of
-from tflm_zephyr.model import Tensor, TensorType
+from tflm_zephyr.kernels import Node, zero_point_of
+from tflm_zephyr.model import TensorType
 
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
-
-
-def dense_multiplier(node: Node) -> Multiplier:
-    """The one multiplier: GetQuantizedConvolutionMultipler() multiplies the scales in float32, divides in double."""
-    source, weights, output = node.input(0), node.input(1), node.output()
-    return multiplier(float32(scale_of(source) * scale_of(weights)) / scale_of(output))
 
 
 def fully_connected(b: LayerBuilder) -> None:
@@ -127,31 +122,6 @@ def _sums_context(b: LayerBuilder) -> str:
         return arm_context(b, "nullptr")
     offset, own = -zero_point_of(node.input(0)), -zero_point_of(node.input(1))
     return weight_sums(b, 1, offset, node.optional_input(2), own)
-
-
-def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0) -> str:
-    """The address of a context with the rows' sums, which functions for cores with Helium want."""
-    array, rows = row_sums(b, "sums", place, offset, bias, weights_offset)
-    return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
-
-
-def row_sums(
-    b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0
-) -> tuple[str, int]:
-    """An array of the sums of the weights' rows times the input's offset, plus the bias, and its length.
-
-    `weights_offset` is added to each weight. arm_vector_sum_s8(); TFLM computes them in Prepare or at each run.
-    """
-    weights = b.node.input(place)
-    rows, columns = weights.shape
-    data = weights.data
-    if data is None or (bias is not None and bias.data is None):
-        raise b.refuse("has weights or a bias that are computed")
-    values = struct.unpack(f"<{rows * columns}b", data)
-    start = (0,) * rows if bias is None else struct.unpack(f"<{rows}i", bias.data or b"")
-    totals = [sum(values[row * columns : (row + 1) * columns]) + columns * weights_offset for row in range(rows)]
-    sums = [start[row] + offset * totals[row] for row in range(rows)]
-    return b.int32s(name, sums, f"of the rows of {weights.label}"), rows
 
 
 def _int16(b: LayerBuilder) -> None:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import arm_context, check_symmetric
-from tflm_zephyr.compiler.operators.dense import dense_multiplier
 from tflm_zephyr.compiler.operators.texts import limits
+from tflm_zephyr.compiler.operators.weights import arm_context, check_symmetric, dense_multiplier
 from tflm_zephyr.compiler.program import ALIGNMENT
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.memory_planner import align_up

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from tflm_zephyr.compiler.fixed_point import float_range
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import arm_context
 from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
+from tflm_zephyr.compiler.operators.weights import arm_context
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import (
     RowRule,
@@ -54,19 +54,19 @@ def _pool(b: LayerBuilder, arm_function: str, reference: str) -> None:
 
 
 def _window(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Window, stride and padding, each of height and width."""
+    """Stride, padding and window, each of height and width."""
     window = node.option("filter_height"), node.option("filter_width")
     stride = node.option("stride_h"), node.option("stride_w")
     height, width = (
         node.padding(size, taps, step, 1)
         for size, taps, step in zip(node.input(0).shape[1:3], window, stride, strict=True)
     )
-    return window, stride, (height, width)
+    return stride, (height, width), window
 
 
 def _arm(b: LayerBuilder, function: str) -> None:
     node = b.node
-    window, stride, padding = _window(node)
+    stride, padding, window = _window(node)
     low, high = b.clamp()
     parameters = b.value(
         "kParams",
@@ -90,7 +90,7 @@ def _arm(b: LayerBuilder, function: str) -> None:
 
 def _reference(b: LayerBuilder, header: str, function: str, **clamp: object) -> None:
     node = b.node
-    window, stride, padding = _window(node)
+    stride, padding, window = _window(node)
     parameters = b.assigned(
         "kParams",
         "tflite::PoolParams",
@@ -128,7 +128,7 @@ def pool_rows(b: LayerBuilder, layer: Layer) -> RowForm:
     node = b.node
     source = node.input(0)
     is_float = source.type is TensorType.FLOAT32
-    window, stride, padding = _window(node)
+    stride, padding, window = _window(node)
     if node.operator.key == "AVERAGE_POOL_2D" and window == source.shape[1:3] and padding == (0, 0):
         pixels, channels = source.shape[1] * source.shape[2], source.shape[3]
         if is_float:

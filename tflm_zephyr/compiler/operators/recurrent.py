@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, logarithm, multiplier, rounded
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.dense import row_sums, weight_sums
 from tflm_zephyr.compiler.operators.texts import limits
+from tflm_zephyr.compiler.operators.weights import row_sums, weight_sums
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
