@@ -176,7 +176,13 @@ def load_app_file(path: Path) -> AppConfig:
     """Read an app file. Raises AppError naming the file, the key, and its accepted values."""
     rules = Rules(null_is_default=True, text=_TEXT, folder=path.resolve().parent)
     with reading(path, AppError, missing="Give the app file's path", hint=_HINT):
-        return read_values(AppConfig, load_yaml(path), rules, name="the app file")
+        raw = load_yaml(path)
+        config = read_values(AppConfig, raw, rules, name="the app file")
+    by_rows = [name for name in ("stream_input", "recompute") if getattr(config, name)]
+    if by_rows and raw.get("rows") is False:
+        what = f"{by_rows[0]}: true runs layers row by row, and rows is false"
+        raise AppError(what, where=str(path), hint=f"Leave out rows, or {by_rows[0]}")
+    return config
 
 
 def dump_app_file(config: AppConfig, folder: Path) -> bytes:

@@ -183,6 +183,24 @@ def test_an_app_files_interpreter_has_no_rows(
     assert f"{name} is for compiled code, and the backend is interpreter" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("key", ["stream_input", "recompute"])
+def test_rows_that_are_both_wanted_and_not_are_refused(
+    key: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "request.yaml"
+    file.write_text(f"models: [{model}]\nbackend: compiled\n{key}: true\nrows: false\n", encoding="utf-8")
+    assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
+    assert f"{key}: true runs layers row by row, and rows is false" in capsys.readouterr().err
+
+
+def test_an_implied_backend_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", str(model), *FLAGS, "--slower", "0", "-o", str(tmp_path / "app")]) == 0
+    note = "backend compiled, as --slower is for compiled code"
+    assert note in capsys.readouterr().out
+    assert main(["generate", "-o", str(tmp_path / "app")]) == 0
+    assert note not in capsys.readouterr().out
+
+
 def test_a_budget_of_flash_chooses_the_backend(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["generate", str(model), *FLAGS, "-o", str(tmp_path / "app"), "--json"]
     assert main([*given, "--flash", "1M", "--ram", "16KiB", "--slower", "10%"]) == 0

@@ -67,6 +67,13 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     return config
 
 
+def backend_notes(config: AppConfig, args: argparse.Namespace) -> tuple[str, ...]:
+    """A note where options of the command line imply compiled code."""
+    if args.app is not None or args.backend is not None or config.backend != "compiled":
+        return ()
+    return (f"backend compiled, as {_named(config, args)} for compiled code",)
+
+
 def _implied_backend(config: AppConfig) -> str:
     """The backend of an app whose flags name none: one that can have what they ask for."""
     if config.flash is not None:
