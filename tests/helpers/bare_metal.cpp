@@ -60,11 +60,10 @@ const uint8_t *g_want[MOST];
 int32_t g_different[MOST];
 }  // namespace
 
-void CheckRows(int32_t number, const uint8_t *rows, int32_t size)
+void CheckRows(int32_t number, int32_t first, const uint8_t *rows, int32_t size)
 {
 	if (size > 0) {
-		g_different[number] += Different(rows, g_want[number], size);
-		g_want[number] += size;
+		g_different[number] += Different(rows, g_want[number] + first, size);
 	}
 }
 

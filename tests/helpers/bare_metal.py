@@ -260,13 +260,14 @@ SECTIONS {{
 _PUSH = "\t\tvoid *const place = data + (next - first) * row_bytes;\n"
 _PUSHED = (
     "\t\tg_place = static_cast<uint8_t *>(place);\n\t\tg_bytes = count * row_bytes;\n"
+    "\t\tg_first = next * row_bytes;\n"
     "\t\tstd::memset(place, 0xa5, count * row_bytes);\n"
 )
 _STEP = "\t\t\tif (!layers[next.layer](arena, rows, next.count)) {\n\t\t\t\treturn false;\n\t\t\t}\n"
-_STEPPED = "\t\t\tCheckRows(next.layer, g_place, g_bytes);\n\t\t\tg_bytes = 0;\n"
+_STEPPED = "\t\t\tCheckRows(next.layer, g_first, g_place, g_bytes);\n\t\t\tg_bytes = 0;\n"
 _HOOKS = (
-    "#include <cstdint>\nvoid CheckRows(int32_t number, const uint8_t *rows, int32_t size);\n"
-    "static uint8_t *g_place;\nstatic int32_t g_bytes;\n"
+    "#include <cstdint>\nvoid CheckRows(int32_t number, int32_t first, const uint8_t *rows, int32_t size);\n"
+    "static uint8_t *g_place;\nstatic int32_t g_bytes, g_first;\n"
 )
 
 

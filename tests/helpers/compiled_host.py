@@ -231,6 +231,7 @@ def generated(
     ram: int | None = None,
     stream: bool = False,
     fast: bool = False,
+    recompute: bool = False,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on."""
     models = (
@@ -247,6 +248,7 @@ def generated(
         rows=rows,
         slower=slower,
         stream_input=stream,
+        recompute=recompute,
         ram=ram,
         fast_kernels=fast,
     )

@@ -17,7 +17,7 @@ from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs, ways
 from tests.helpers.compiled_check import expected
 from tests.helpers.compiled_host import Checkouts
 from tests.host.row_networks import row_network
-from tests.zephyr.models import mobilenet
+from tests.zephyr.models import mobilenet, squeezed
 from tflm_zephyr.codegen import Generated
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 
@@ -54,6 +54,13 @@ def test_all_ways_to_run_a_mobilenet(metal: BareMetal, tmp_path: Path) -> None:
     found = check_ways(model, metal, tmp_path)
     assert len(found) >= 4
     assert any(runtime_of(made.spec.models[0]).program.segments for made in found)
+
+
+def test_all_ways_to_run_a_block_that_is_computed_twice(metal: BareMetal, tmp_path: Path) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(squeezed())
+    found = [runtime_of(made.spec.models[0]).program for made in check_ways(model, metal, tmp_path)]
+    assert {bool(program.recomputed) for program in found} == {False, True}
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))

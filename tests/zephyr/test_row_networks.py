@@ -15,7 +15,7 @@ from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build_all, generated
 from tests.helpers.forced_rows import forced
 from tests.host.row_networks import row_network
-from tests.zephyr.models import mobilenet
+from tests.zephyr.models import efficientnet, mobilenet, squeezed
 from tflm_zephyr.compiler import compilation, compile_model
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import kernel_library
@@ -23,7 +23,7 @@ from tflm_zephyr.model import load_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
-NETWORKS, OTHERS, EACH = 500, 40, 10
+NETWORKS, OTHERS, RECOMPUTED, EACH = 500, 40, 100, 10
 SLOWER = 30
 """Percent: enough for segments in every model that gets smaller by them."""
 
@@ -41,6 +41,16 @@ def written(folder: Path, first: int, kind: str = "int8") -> list[Path]:
     for number in range(first, first + EACH):
         (folder / f"{number}.tflite").write_bytes(row_network(number, kind=kind))
     return [folder / f"{number}.tflite" for number in range(first, first + EACH)]
+
+
+def can_stream(path: Path, kernels: str) -> bool:
+    """Whether the model's input can come row by row; where it cannot, the reason names a layer."""
+    try:
+        compile_model(load_model(path), (kernel_library(kernels),), stream=True)
+    except ModelError as error:
+        assert "layer" in error.what
+        return False
+    return True
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
@@ -62,6 +72,40 @@ def test_rows_of_networks_of_other_types(
     assert check(written(tmp_path, first, kind), tmp_path, kernels, checkouts) > 4 * EACH
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("first", range(0, RECOMPUTED, EACH))
+def test_recomputed_rows_of_random_networks(
+    first: int, stream: bool, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "plan_rows", forced(first, again=0.5))
+    models = [path for path in written(tmp_path, first) if not stream or can_stream(path, "cmsis_nn")]
+    made = generated(models, tmp_path / "app", "cmsis_nn", checkouts.revision, rows=True, stream=stream)
+    networks = build_all(made, tmp_path / "src", checkouts)
+    assert sum(sum(net.program.recomputed.values()) for net in networks) > EACH
+    check_layers(networks)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+def test_a_block_that_is_computed_twice(kernels: str, stream: bool, tmp_path: Path, checkouts: Checkouts) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(squeezed())
+    made = generated(path, tmp_path / "app", kernels, checkouts.revision, slower=99, stream=stream, recompute=True)
+    networks = build_all(made, tmp_path / "src", checkouts)
+    assert networks[0].program.recomputed
+    check_layers(networks)
+
+
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+def test_rows_of_blocks_that_scale_their_channels(
+    kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "plan_rows", forced(1))
+    path = tmp_path / "net.tflite"
+    path.write_bytes(efficientnet(32, most=3))
+    assert check([path], tmp_path, kernels, checkouts) > 20
+
+
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
 def test_rows_of_shared_models(shared_model: Path, kernels: str, tmp_path: Path, checkouts: Checkouts) -> None:
     check([shared_model], tmp_path, kernels, checkouts)
@@ -80,14 +124,7 @@ def test_streamed_input_of_random_networks(
     first: int, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compilation, "plan_rows", forced(first))
-    models = []
-    for path in written(tmp_path, first):
-        try:
-            compile_model(load_model(path), (kernel_library(kernels),), stream=True)
-        except ModelError as error:
-            assert "layer" in error.what
-            continue
-        models.append(path)
+    models = [path for path in written(tmp_path, first) if can_stream(path, kernels)]
     assert len(models) > EACH // 2
     assert check(models, tmp_path, kernels, checkouts, stream=True) > 2 * EACH
 

@@ -69,6 +69,9 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fast-kernels", action="store_true", help="with --rows: of compiled code with its own kernels"
     )
+    parser.add_argument(
+        "--recompute", action="store_true", help="with --rows: also the ways that compute rows again to need less RAM"
+    )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument(
         "--svg", type=Path, metavar="FILE", help="draw the arena before and after, or with --rows the ways, as an SVG"
@@ -101,6 +104,12 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
         action="store_true",
         default=None,
         help="the input comes row by row and is never in RAM as a whole; implies --rows",
+    )
+    parser.add_argument(
+        "--recompute",
+        action="store_true",
+        default=None,
+        help="layers may compute rows again where that takes less RAM, within --slower; implies --rows",
     )
     parser.add_argument(
         "--ram",

@@ -79,6 +79,7 @@ def compile_model(
     ram: int | None = None,
     stream: bool = False,
     fast: bool = False,
+    recompute: bool = False,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
@@ -88,7 +89,8 @@ def compile_model(
     or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
     that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does. `stream`: the input
     comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot. `fast`: operators
-    that have one of our own kernels call that.
+    that have one of our own kernels call that. `recompute`: layers may compute rows again, within `slower`; with `ram`
+    they do where nothing else fits.
     """
     parts = _parts(model, libraries, registrations, fast)
     streamed = parts.stream() if stream else None
@@ -99,10 +101,12 @@ def compile_model(
         memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes, slower=slower, stream=streamed)
     elif streamed is not None:
         budget = SLOWER if slower is None else slower
-        memory = plan_rows(model, parts.layers, libraries, slower=budget, stream=streamed)
+        memory = plan_rows(model, parts.layers, libraries, slower=budget, stream=streamed, recompute=recompute)
+    elif rows or recompute:
+        budget = SLOWER if slower is None else slower
+        memory = plan_rows(model, parts.layers, libraries, slower=budget, recompute=recompute)
     else:
-        plan = plan_rows if rows else plan_memory
-        memory = plan(model, parts.layers, libraries, slower=SLOWER if slower is None else slower)
+        memory = plan_memory(model, parts.layers, libraries, slower=SLOWER if slower is None else slower)
     return parts.compiled(memory, len(parts.layers))
 
 
@@ -121,16 +125,18 @@ def front_of(
     registrations: Registrations | None = None,
     stream: bool = False,
     fast: bool = False,
+    recompute: bool = False,
 ) -> tuple[FrontPoint, ...]:
     """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
 
-    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot.
+    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot. `recompute`: also those
+    that compute rows again.
     """
     parts = _parts(model, libraries, registrations, fast)
     streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
         return (FrontPoint(compile_model(model, libraries, registrations=registrations, fast=fast), 0.0),)
-    plans = row_plans(model, parts.layers, libraries, streamed)
+    plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers)), one.slower) for one in plans)
 
 

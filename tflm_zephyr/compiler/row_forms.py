@@ -16,7 +16,7 @@ from tflm_zephyr.compiler.row_program import Gathering, RowForm, RowInput
 from tflm_zephyr.model import Tensor
 from tflm_zephyr.row_planner import Window
 
-_OWN_LOOP = {"": 0.0, "dsp": 0.35, "helium": 1.25}
+_OWN_LOOP = {"": 0.0, "dsp": 0.1, "helium": 0.8}
 """Multiply-accumulates that a product in a loop of the generated code takes more than in CMSIS-NN's, by core."""
 
 RowRule = Callable[[LayerBuilder, Layer], RowForm]
@@ -151,6 +151,30 @@ def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
         given, rows_of("output", output), call.function, tuple(arguments), call.success, tuple(found),
         pixels=sides(output)[1],
     )  # fmt: skip
+
+
+def scaled(b: LayerBuilder, layer: Layer) -> RowForm:
+    """An element-wise reference function of an image and one value for each of its channels."""
+    call, output = one_call(layer), b.node.output()
+    read = {pointer.tensor: pointer for pointer in layer.pointers if not pointer.written}
+    shapes = {tensor: b.node.subgraph.tensors[tensor].shape for tensor in read}
+    image = next((tensor for tensor, shape in shapes.items() if shape == output.shape), None)
+    scales = next((tensor for tensor in read if tensor != image), None)
+    planned = sum(i >= 0 for i in b.node.operator.inputs) == len(read)
+    if image is None or scales is None or not planned or shapes[scales] != (1, 1, 1, output.shape[-1]):
+        raise NotByRowsError("has inputs that are no image and a value for each of its channels")
+    tensors = b.node.subgraph.tensors
+    given = (
+        rows_of(read[image].name, tensors[image]),
+        rows_of(read[scales].name, tensors[scales], Window(scales, stride=0)),
+    )
+    arguments = tuple("output_shape" if text == b.shape(output.shape) else text for text in call.arguments)
+    if arguments == call.arguments:
+        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
+    found = tuple(_shape("output", "count", output))
+    return RowForm(
+        given, rows_of("output", output), call.function, arguments, call.success, found, pixels=sides(output)[1]
+    )
 
 
 def padded(b: LayerBuilder, layer: Layer, above: int) -> RowForm:

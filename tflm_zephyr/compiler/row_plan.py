@@ -34,7 +34,6 @@ from tflm_zephyr.row_planner import (
     folded,
     front,
     row_places,
-    scheduled,
 )
 
 # In multiply-accumulates, as the budget is.
@@ -42,16 +41,26 @@ _CALL = 100.0
 """A call's own cost: the window, the structs, the call."""
 _PUSH = 25.0
 """A step that takes in rows of a streamed input."""
+_PUSHED = 60.0
+"""A row of it, where rows are pushed one by one."""
 _BYTE = 0.15
 """A byte moved in a row buffer."""
 _SUMMED = 0.5
-"""The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights."""
+"""The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights.
+
+Not on Helium, where the loop sums them.
+"""
 _ODD = 0.7
 """The share of a pixel's work that an odd pixel costs more than one of a pair."""
+_HELIUM_LEFT, _HELIUM_BLOCK = 0.8, 4
+"""The same on Helium, where four pixels go together, also those of depthwise layers."""
 _DSP = 1.6
 """With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
-_HELIUM = 6.0
-"""With Helium a multiply-accumulate takes a sixth of the instructions, and calls and moves take about as many."""
+_HELIUM = 5.0
+"""With Helium a multiply-accumulate takes a fifth of the instructions, a tenth in convolutions with windows, and calls
+and moves take about as many."""
+_ELEMENT = 8.0
+"""An element that a layer without products computes."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -73,18 +82,20 @@ def plan_rows(
     *,
     slower: float = SLOWER,
     stream: Stream | None = None,
+    recompute: bool = False,
 ) -> MemoryPlan:
     """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
 
-    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more.
+    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more. `recompute`: rows may
+    be computed again, at that price.
     """
     if stream is not None:
-        return _plan_streamed(model, layers, libraries, stream, slower)
+        return _plan_streamed(model, layers, libraries, stream, slower, recompute)
     best = plan_memory(model, layers, libraries, slower=slower)
     work = sum(layer.macs for layer in layers)
     tried = 0
     chain = chain_of(model, layers, libraries)
-    for cut in front(chain, float(work)):
+    for cut in front(chain, float(work), recompute=recompute):
         if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
             continue
         tried += 1
@@ -95,11 +106,16 @@ def plan_rows(
 
 
 def _plan_streamed(
-    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream, slower: float
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    stream: Stream,
+    slower: float,
+    recompute: bool,
 ) -> MemoryPlan:
     work = sum(layer.macs for layer in layers)
     chain = chain_of(model, layers, libraries, stream)
-    cuts = front(chain, float(work))
+    cuts = front(chain, float(work), recompute=recompute)
     fitting = [cut for cut in cuts if cut.cost <= slower * work]
     if not fitting:
         least = min(cut.cost for cut in cuts) / work if work else 0.0
@@ -118,17 +134,22 @@ def _too_slow(model: Model, least: float, slower: float) -> PlanError:
 
 
 def row_plans(
-    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream | None = None
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    stream: Stream | None = None,
+    *,
+    recompute: bool = False,
 ) -> tuple[RowPlan, ...]:
     """Plans, the smallest first, none of which is both no smaller and no cheaper than another one.
 
-    With a `stream` all of them take its rows in.
+    With a `stream` all of them take its rows in. `recompute`: some may compute rows again.
     """
     work = sum(layer.macs for layer in layers)
     chain = chain_of(model, layers, libraries, stream)
     budgets = _WHOLE_BUDGETS if stream is None else ()
     plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
-    cuts = front(chain, float(work))
+    cuts = front(chain, float(work), recompute=recompute)
     for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
         # The runs of the plan cost about what the cut says, now and then a little more.
         plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
@@ -152,9 +173,12 @@ def plan_within(
 ) -> MemoryPlan:
     """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
 
-    PlanError where there is none, with the bytes or the work that are short.
+    Rows are computed again only where no other plan fits. PlanError where there is none, with the bytes or the work
+    that are short.
     """
     plans = row_plans(model, layers, libraries, stream)
+    if size(plans[0].memory) > ram:
+        plans = row_plans(model, layers, libraries, stream, recompute=True)
     fitting = [plan for plan in plans if size(plan.memory) <= ram]
     if fitting and (slower is None or fitting[-1].slower <= slower):
         return fitting[-1].memory
@@ -196,9 +220,10 @@ def chain_of(
     subgraph = model.main
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
-    operations = tuple(_operation(model, layer, libraries) for layer in viewed)
-    ends, move_cost = (tuple(subgraph.inputs), tuple(subgraph.outputs)), _BYTE * _besides(libraries)
-    chain = Chain(tensors, operations, *ends, ALIGNMENT, move_cost)
+    besides = _besides(layers, libraries)
+    operations = tuple(_operation(model, layer, libraries, besides) for layer in viewed)
+    ends = tuple(subgraph.inputs), tuple(subgraph.outputs)
+    chain = Chain(tensors, operations, *ends, ALIGNMENT, _BYTE * besides)
     return chain if stream is None else _with_supply(chain, layers, stream)
 
 
@@ -212,7 +237,7 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain
     given = next(given for given in form.inputs if given.tensor == stream.tensor)
     tensors = list(chain.tensors)
     tensors[stream.tensor] = RowTensor(given.rows, given.row_bytes, stream.tensor)
-    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=_PUSH, supplied=True)
+    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=_PUSH, row_cost=_PUSHED, supplied=True)
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
     others = chain.operations[stream.skipped :]
     operations = (supply, *(_on_whole_tensors(one) if set(one.reads) & set(inputs) else one for one in others))
@@ -223,9 +248,13 @@ def _on_whole_tensors(operation: Operation) -> Operation:
     return Operation(operation.reads, operation.writes, scratch=operation.scratch, ways=operation.ways)
 
 
-def _besides(libraries: Sequence[KernelLibrary]) -> float:
+def _besides(layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> float:
     """The multiply-accumulates that instructions beside them are worth, against those of a core without Helium."""
-    return _HELIUM if any(library.core.mve for library in libraries) else 1.0
+    if not any(library.core.mve for library in libraries):
+        return 1.0
+    work = sum(layer.macs for layer in layers)
+    windows = sum(layer.macs for layer in layers if layer.rows and layer.rows.function.startswith("arm_convolve_s"))
+    return _HELIUM * (1.0 + windows / work) if work else _HELIUM
 
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
@@ -238,7 +267,7 @@ def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
     return RowTensor(rows, -(-size // rows), root, whole)
 
 
-def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Operation:
+def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary], besides: float) -> Operation:
     subgraph, form = model.main, layer.rows
     operator = subgraph.operators[layer.operator]
     reads = tuple(dict.fromkeys(i for i in operator.inputs if i >= 0 and not subgraph.tensors[i].is_constant))
@@ -249,7 +278,9 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
     pixels = form.pixels * form.steps
     work = layer.macs / pixels if pixels else 0.0
     work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
-    dense = "conv" in form.function.lower() and "depthwise" not in form.function.lower() and not layer.fast
+    helium = any(library.core.mve for library in libraries)
+    function = form.function.lower()
+    together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
     return Operation(
         reads,
         writes,
@@ -258,9 +289,11 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
         pixels=form.pixels,
-        call_cost=_CALL * _besides(libraries) + (_SUMMED * work if "1x1" in form.function else 0.0),
-        odd_cost=_ODD * work if dense else 0.0,
+        call_cost=_CALL * besides + (_SUMMED * work if "1x1" in function and not helium else 0.0),
+        odd_cost=(_HELIUM_LEFT if helium else _ODD) * work if together else 0.0,
+        block=_HELIUM_BLOCK if helium else 2,
         row_cost=form.row_work * layer.macs / form.steps,
+        work=max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps,
         ways=ways,
     )
 
@@ -324,7 +357,7 @@ def _without_code(layer: Layer) -> Layer:
 
 def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, stream: Stream | None = None) -> Layer:
     assert segment.pace is not None
-    schedule = scheduled(chain, segment.first, segment.last, segment.pace)
+    schedule = segment.schedule(chain)
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
     places, at = row_places(chain, schedule)
     buffers: dict[int, RowBuffer] = {}
@@ -362,6 +395,8 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
         distances=_distances(chain, schedule.distances),
         cost=schedule.cost,
         stream=streamed,
+        again={chain.operations[k].writes[0]: rows for k, rows in schedule.again.items()},
+        again_cost=sum(chain.operations[k].work * rows for k, rows in schedule.again.items()),
     )
     last = members[-1]
     return replace(

@@ -14,7 +14,13 @@ from tflm_zephyr.page.drawing import Picture, Shape
 
 _WIDTH, _HEIGHT = 960, 460
 _TOP, _BOTTOM, _LEFT, _RIGHT = 92, 96, 64, 40
-_ROWS, _WHOLE, _LIMIT = "shared", "intermediate", "peak"
+_WHOLE, _ROWS, _AGAIN, _STREAMED, _LIMIT = "intermediate", "shared", "scratch", "input", "peak"
+_KINDS = {
+    _ROWS: "layers row by row",
+    _AGAIN: "rows computed again",
+    _WHOLE: "whole tensors",
+    _STREAMED: "streamed input",
+}
 _DOT, _LINE = 5.0, 1.5
 _APART = (96, 17)
 """Pixels across and down that labels have for themselves."""
@@ -23,13 +29,18 @@ _DEFAULT = 0.03
 
 
 def front_picture(front: Document) -> Picture:
-    """A dot for each way of a `front` document, by the colour of its layers, and the steps between the dots."""
+    """A dot for each way of a `front` document, by the colour of its kind, and the steps between the dots."""
     ways: Sequence[dict[str, Any]] = front["ways"]
-    top = 1.15 * max([*(way["slower"] for way in ways), 0.004])
-    most = 1.08 * max(way["arena_bytes"] for way in ways)
+    streamed: Sequence[dict[str, Any]] = front["streamed"]["ways"]
+    top = 1.15 * max([*(way["slower"] for way in (*ways, *streamed)), 0.004])
+    most = 1.08 * max(way["arena_bytes"] for way in (*ways, *streamed))
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     title = f"Ways to run {words.seen(front['model'], 60)}"
-    dots = [(_LEFT + way["arena_bytes"] / most * width, _TOP + height - way["slower"] / top * height) for way in ways]
+    dots, others = (
+        [(_LEFT + way["arena_bytes"] / most * width, _TOP + height - way["slower"] / top * height) for way in found]
+        for found in (ways, streamed)
+    )
+    kinds = [*map(_kind, ways), *(_AGAIN if _kind(way) == _AGAIN else _STREAMED for way in streamed)]
     drawn = [
         Shape("paper", 0, 0, _WIDTH, _HEIGHT),
         Shape("title", _LEFT, 36, text=title),
@@ -37,11 +48,16 @@ def front_picture(front: Document) -> Picture:
         Shape("panel", _LEFT, _TOP, width, height),
         *_axes(top, most, width, height),
         *_steps(dots, _LEFT + width),
-        *(Shape(_ROWS if way["segments"] else _WHOLE, *dot, radius=_DOT) for way, dot in zip(ways, dots, strict=True)),
-        *_labels(ways, dots),
-        *_legend({bool(way["segments"]) for way in ways}, top > _DEFAULT),
+        *(_steps(others, _LEFT + width) if others else ()),
+        *(Shape(kind, *dot, radius=_DOT) for kind, dot in zip(kinds, (*dots, *others), strict=True)),
+        *_labels((*ways, *streamed), (*dots, *others)),
+        *_legend({*kinds, _WHOLE}, top > _DEFAULT),
     ]
     return Picture(f"{title}: RAM against more work", _WIDTH, _HEIGHT, drawn)
+
+
+def _kind(way: dict[str, Any]) -> str:
+    return _AGAIN if way["recomputed_rows"] else _ROWS if way["segments"] else _WHOLE
 
 
 def _axes(top: float, most: float, width: float, height: float) -> Iterator[Shape]:
@@ -97,9 +113,9 @@ def _labels(ways: Sequence[dict[str, Any]], dots: Sequence[tuple[float, float]])
             yield Shape("tick", x + _APART[0] if at_edge else x, y, text=text, anchor="end" if at_edge else "start")
 
 
-def _legend(by_rows: Collection[bool], limit: bool) -> Iterator[Shape]:
+def _legend(kinds: Collection[str], limit: bool) -> Iterator[Shape]:
     x, y = float(_LEFT), _HEIGHT - 22
-    for look, text in [(_ROWS, "layers row by row")] * (True in by_rows) + [(_WHOLE, "whole tensors")]:
+    for look, text in ((look, text) for look, text in _KINDS.items() if look in kinds):
         yield Shape(look, x + 5, y - 4, radius=_DOT)
         yield Shape("note", x + 17, y, text=text)
         x += 17 + 6.4 * len(text) + 26

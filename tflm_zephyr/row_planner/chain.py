@@ -59,8 +59,9 @@ class Operation:
     `windows` are the rows that it reads, a window for each tensor in `reads`, where it can run row by row; else none.
     It then writes one tensor. `gathers`: it takes in the rows of its one input one after the other, and its output is
     done behind the last of them. `scratch` bytes are needed while it runs, `kept` bytes from its first row to its last.
-    A call costs `call_cost` beyond the work of its rows, `odd_cost` more where rows times `pixels` is odd, and
-    `row_cost` more for each row.
+    A call costs `call_cost` beyond the work of its rows, `odd_cost` more for each of rows times `pixels` that is left
+    of blocks of `block` pixels, and `row_cost` more for each row.
+    `work` is what a row costs that is computed again.
     `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
 
@@ -73,7 +74,9 @@ class Operation:
     pixels: int = 2
     call_cost: float = 0.0
     odd_cost: float = 0.0
+    block: int = 2
     row_cost: float = 0.0
+    work: float = 0.0
     ways: tuple[Way, ...] = ()
     supplied: bool = False
 
@@ -84,7 +87,7 @@ class Operation:
 
     def cost(self, rows: int) -> float:
         """The cost of a call for `rows` rows beyond the work of the rows."""
-        return self.call_cost + self.row_cost * rows + (self.odd_cost if rows * self.pixels % 2 else 0.0)
+        return self.call_cost + self.row_cost * rows + rows * self.pixels % self.block * self.odd_cost
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import merge
 
 from tflm_zephyr.row_planner.chain import Chain
@@ -15,24 +16,29 @@ _Spans = Sequence[tuple[int, int]]
 def row_places(chain: Chain, schedule: Schedule) -> tuple[dict[int, int], int]:
     """The first byte of each row buffer, and the bytes of all. The largest come first; each goes to the first room."""
     sizes = {tensor: rows * chain.tensors[tensor].row_bytes for tensor, rows in schedule.capacities.items()}
-    rooms: list[tuple[int, _Spans]] = []
+    rooms: list[_Room] = []
     offsets: dict[int, int] = {}
     total = 0
-    for tensor in sorted(sizes, key=lambda tensor: (tensor in schedule.spans, -sizes[tensor], tensor)):
-        spans = schedule.spans.get(tensor)
-        room = None
-        if spans is not None:
-            room = next((k for k, (_, taken) in enumerate(rooms) if not _meet(taken, spans)), None)
-        if spans is not None and room is not None:
-            at, taken = rooms[room]
-            rooms[room] = at, list(merge(taken, spans))
-            offsets[tensor] = at
-            continue
-        if spans is not None:
-            rooms.append((total, spans))
-        offsets[tensor] = total
-        total += chain.aligned(sizes[tensor])
+    # Those that are filled once, as most that roll are, meet nearly all others.
+    for tensor in sorted(sizes, key=lambda tensor: (len(schedule.spans[tensor]) > 1, -sizes[tensor], tensor)):
+        spans, size = schedule.spans[tensor], chain.aligned(sizes[tensor])
+        room = next((room for room in rooms if size <= room.size and not _meet(room.taken, spans)), None)
+        if room is None:
+            room = _Room(total, size, ())
+            rooms.append(room)
+            total += size
+        room.taken = list(merge(room.taken, spans))
+        offsets[tensor] = room.first
     return offsets, total
+
+
+@dataclass
+class _Room:
+    """Bytes for row buffers, and from which step to which one they are taken."""
+
+    first: int
+    size: int
+    taken: _Spans
 
 
 def _meet(one: _Spans, other: _Spans) -> bool:

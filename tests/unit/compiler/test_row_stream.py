@@ -188,7 +188,7 @@ def with_second_input() -> bytes:
 
 
 def test_another_input_stays_until_the_last_row() -> None:
-    compiled = compile_model(parse_model(with_second_input()), PLAIN, stream=True, slower=1.0)
+    compiled = compile_model(parse_model(with_second_input()), PLAIN, stream=True, slower=2.0)
     layer, _, stream = streamed(compiled)
     other = compiled.model.main.inputs[0]
     assert stream.input == 1

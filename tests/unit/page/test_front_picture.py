@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from tests.unit.conftest import Tool
@@ -17,11 +18,16 @@ from tflm_zephyr.page import front_picture, png, svg
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def front(*ways: tuple[int, float, bool]) -> dict[str, Any]:
+def way(size: int, slower: float, rows: bool, again: int = 0) -> dict[str, Any]:
+    return {"arena_bytes": size, "slower": slower, "segments": [{}] * rows, "recomputed_rows": again}
+
+
+def front(*ways: tuple[int, float, bool], streamed: tuple[tuple[int, float, bool, int], ...] = ()) -> dict[str, Any]:
     return {
         "model": "a<b>.tflite",
         "kernels": "cmsis_nn kernels on cortex-m3",
-        "ways": [{"arena_bytes": size, "slower": slower, "segments": [{}] * rows} for size, slower, rows in ways],
+        "ways": [way(*one) for one in ways],
+        "streamed": {"ways": [way(*one) for one in streamed], "why": ""},
     }
 
 
@@ -57,6 +63,15 @@ def test_labels_do_not_lie_on_each_other() -> None:
     assert 2 <= len(labels) < 10
 
 
+def test_streamed_ways_and_those_that_recompute_have_looks_of_their_own() -> None:
+    streamed = ((500, 0.08, True, 0), (400, 0.12, True, 7))
+    drawn = svg(front_picture(front((1000, 0.06, True), (4000, 0.0, False), streamed=streamed)))
+    looks = [look for look, *_ in circles(drawn)]
+    assert len(set(looks)) == 4
+    assert {"streamed input", "rows computed again", "500 B, 8.0 %"} <= set(texts(drawn))
+    assert "streamed input" not in texts(svg(front_picture(front((4000, 0.0, False)))))
+
+
 def test_a_single_way() -> None:
     drawn = svg(front_picture(front((4176, 0.0, False))))
     assert len(circles(drawn)) == 1
@@ -67,6 +82,14 @@ def test_png_has_both_colours() -> None:
     image = Image.open(io.BytesIO(png(front_picture(front((1000, 0.06, True), (4000, 0.0, False))))))
     colours = {colour for _, colour in image.getcolors(1 << 20) or []}
     assert image.size == (1920, 920) and {(15, 157, 107), (111, 143, 224)} <= colours
+
+
+@pytest.mark.parametrize("flag", ["--svg", "--png"])
+def test_another_suffix_is_refused(flag: str, tool: Tool) -> None:
+    Path("net.tflite").write_bytes(mobilenet(24, 0.25, colours=1))
+    error = tool("plan", "net.tflite", "--kernels", "cmsis_nn", flag, "f.txt").one_line()
+    assert f"f.txt: {flag} writes {flag[2:].upper()} files" in error
+    assert not Path("f.txt").exists()
 
 
 def test_plan_writes_it(tool: Tool) -> None:

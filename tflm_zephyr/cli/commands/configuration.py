@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_APP = (
     *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels"),
+    *("backend", "rows", "stream_input", "recompute", "ram", "flash", "slower", "fast_kernels"),
 )
 
 
@@ -67,6 +67,13 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     return config
 
 
+def backend_notes(config: AppConfig, args: argparse.Namespace) -> tuple[str, ...]:
+    """A note where options of the command line imply compiled code."""
+    if args.app is not None or args.backend is not None or config.backend != "compiled":
+        return ()
+    return (f"backend compiled, as {_named(config, args)} for compiled code",)
+
+
 def _implied_backend(config: AppConfig) -> str:
     """The backend of an app whose flags name none: one that can have what they ask for."""
     if config.flash is not None:
@@ -76,7 +83,7 @@ def _implied_backend(config: AppConfig) -> str:
 
 def _named(config: AppConfig, args: argparse.Namespace) -> str:
     """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
-    given = [("rows", config.rows), ("stream_input", config.stream_input)]
+    given = [("rows", config.rows), ("stream_input", config.stream_input), ("recompute", config.recompute)]
     given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
     given += [("fast_kernels", config.fast_kernels)]
     words = [name for name, is_given in given if is_given]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from tflm_zephyr.cli.commands.app_writing import write_app
-from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
+from tflm_zephyr.cli.commands.configuration import backend_notes, boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.retraining import previous_app, update_of, with_new_models
@@ -58,6 +58,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
     with reference_runs("references", quiet=args.quiet) as on_run:
         made = generate_within(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
+    made = replace(made, notes=(*backend_notes(config, args), *made.notes))
     workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
     if args.check:

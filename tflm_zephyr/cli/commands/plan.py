@@ -62,6 +62,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _plan(args: argparse.Namespace) -> Done:
+    _check_pictures(args)
     if [path.suffix.lower() for path in args.model] == [".csv"]:
         return _plan_csv(args, args.model[0])
     refuse_flags(args, ("capacity",), "is for a CSV", "--arena is what the plan of --plan-file has to fit in")
@@ -70,7 +71,7 @@ def _plan(args: argparse.Namespace) -> Done:
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
     if args.rows:
         return _plan_rows(args)
-    refuse_flags(args, ("fast_kernels",), "is of compiled code", "Plan that with --rows")
+    refuse_flags(args, ("fast_kernels", "recompute"), "is of compiled code", "Plan that with --rows")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model import planned
@@ -86,6 +87,14 @@ def _plan(args: argparse.Namespace) -> Done:
         plain,
         terminal=lambda width: report.plan_on_terminal(item, width, draw=args.map, written=written),
     )
+
+
+def _check_pictures(args: argparse.Namespace) -> None:
+    """AppError for a picture whose name says that it is of another format."""
+    for kind, path in (("svg", args.svg), ("png", args.png)):
+        if path is not None and path.suffix.lower() != f".{kind}":
+            what = f"--{kind} writes {kind.upper()} files, and the name ends otherwise"
+            raise AppError(what, where=str(path), hint=f"Name it {path.with_suffix(f'.{kind}').name}")
 
 
 def _pictures(args: argparse.Namespace, drawn: Callable[[], Picture]) -> Iterator[str]:
@@ -147,7 +156,8 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
     registrations = {key: key[1] for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
-    ways = partial(front_of, running, kernels.libraries, registrations=registrations, fast=args.fast_kernels)
+    options = {"registrations": registrations, "fast": args.fast_kernels, "recompute": args.recompute}
+    ways = partial(front_of, running, kernels.libraries, **options)
     points = ways()
     try:
         streamed = front.Streamed(ways(stream=True))

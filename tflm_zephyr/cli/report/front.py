@@ -40,6 +40,8 @@ def _ways(points: Sequence[FrontPoint]) -> list[dict[str, Any]]:
         {
             "arena_bytes": point.compiled.arena_bytes,
             "slower": round(point.slower, 5),
+            "recomputed_rows": sum(point.compiled.recomputed.values()),
+            "recomputing": round(point.compiled.recomputing, 5),
             "segments": [
                 {
                     "operators": [member.operator for member in layer.members],
@@ -79,7 +81,9 @@ def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Strea
 def _table(points: Sequence[FrontPoint]) -> Iterator[str]:
     for point in points:
         shown = ", ".join(_range([member.operator for member in layer.members]) for layer in point.compiled.segments)
-        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}"
+        rows, share = sum(point.compiled.recomputed.values()), 100 * point.compiled.recomputing
+        again = f"; {rows:,} rows computed again, for {share:.2f} %" if rows else ""
+        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}{again}"
 
 
 def _reasons(compiled: CompiledModel) -> list[tuple[int, int, str]]:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, float_range, multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import float_text
-from tflm_zephyr.compiler.row_forms import RowRule, elementwise
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.row_forms import RowRule, elementwise, scaled
+from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -240,7 +242,14 @@ def mul(b: LayerBuilder) -> None:
     )
 
 
-ROWS: Mapping[str, RowRule] = dict.fromkeys(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), elementwise)
+def by_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+    """The layer's rows: of two images, or of an image and a value for each of its channels."""
+    one, other = b.node.input(0), b.node.input(1)
+    alike = one.shape == other.shape or one.is_constant or other.is_constant
+    return elementwise(b, layer) if alike else scaled(b, layer)
+
+
+ROWS: Mapping[str, RowRule] = dict.fromkeys(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), by_rows)
 EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
     "ADD": add,
     "MAXIMUM": maximum,
