@@ -223,7 +223,7 @@ class _Making:
         try:
             if self.fast and not misfit(node):
                 builder = LayerBuilder(node, node.operator.index, self.libraries, constants)
-                return replace(fast_layer(builder), fast=True)
+                return fast_layer(builder)
         except (NotFastError, NotDirectError, ArithmeticError) as reason:
             constants.arrays, constants.shared = dict(arrays), dict(shared)  # without those of the attempt
             why = str(reason) if isinstance(reason, NotFastError) else "has parameters that are left to TFLM's kernel"

@@ -8,7 +8,7 @@ operators/convolution.py and operators/dense.py, which have them for the other k
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflm_zephyr.compiler.fast_rounding import (
@@ -50,11 +50,17 @@ _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _LANES_BYTES, _MOST_OFFSET = 3072, 1012
 _STEP_ROWS = 12  # input rows: with more the output would have to lie further away from the input
 _NARROW = 4
+_LEAST_PIXELS = 12
 _INT8 = "i0 int8 i1 int8 o0 int8"
 
 
 def fast_layer(b: LayerBuilder) -> Layer:
     """The operator as a call of our kernel, with its form for rows. NotFastError where it has none."""
+    found = replace(_fast_layer(b), fast=True)
+    return replace(found, leaner=tuple(replace(one, fast=True) for one in found.leaner))
+
+
+def _fast_layer(b: LayerBuilder) -> Layer:
     node = b.node
     if node.operator.key not in FAST_KEYS or node.operator.custom_code is not None:
         raise NotFastError("is of a kind that has none of our kernels")
@@ -107,7 +113,7 @@ def _dense(b: LayerBuilder) -> Layer:
     packed = _array(b, (in_pairs if paired else in_lanes)(sums.weights.astype("int8")))
     arguments = (b.source(0, "input"), b.result(), packed, scaling)
     function = f"{FAST}::Dense<{depth}, {channels}, {_text(paired)}, Rounding>"
-    b.fast(function, *arguments, header=HEADER, blocks=())
+    b.fast(function, *arguments, header=HEADER)
     return b.build()
 
 
@@ -121,6 +127,7 @@ def _pixels(b: LayerBuilder, sums: Sums, pixels: int, depth: int) -> None:
         b.scratch(_pairs_bytes(depth) if expanded and pixels >= PIXELS else 0),
         header=HEADER,
         blocks=of_pixels(pixels, depth, sums.channels),
+        backwards=of_pixels(pixels, depth, sums.channels, backwards=True),
     )
 
 
@@ -171,18 +178,28 @@ def _pointwise(b: LayerBuilder, sums: Sums) -> Layer:
 
 
 def _windows(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
+    expanded, rows = _expanded(b), _rows(b)
+    sums = sums.filled() if expanded else sums
     scaling, weights = _pairs(b, sums)
-    taps, expanded = sums.weights.shape[1], _expanded(b)
-    rows = _rows(b)
     b.alias("Shape", geometry)
     b.fast(
         f"{FAST}::Convolution<Shape, {sums.channels}, {_text(expanded)}, Rounding>",
         *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
-        b.scratch(PIXELS * taps + (_pairs_bytes(taps) if expanded else 0)),
+        b.scratch(_windows_bytes(b, sums.weights.shape[1], rows.out_rows * rows.out_pixels)),
         header=HEADER,
         blocks=of_windows(rows),
+        backwards=of_windows(rows)[::-1],
     )
     return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+
+
+def _windows_bytes(b: LayerBuilder, taps: int, pixels: int) -> int:
+    """Bytes of the windows that a block is copied to: on cores with DSP one, whose taps are then expanded."""
+    own = {
+        taps + (_pairs_bytes(taps) if pixels >= PIXELS else 0) if dsp else min(pixels, PIXELS) * taps
+        for dsp, _ in b.cores
+    }
+    return max(own)
 
 
 def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
@@ -201,8 +218,30 @@ def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
         b.scratch(_lanes_bytes(rows, step, window_of(b.node)[0][1]) if step else 0),
         header=HEADER,
         blocks=of_rows(rows, max(step, 1)),
+        backwards=of_rows(rows, max(step, 1))[::-1],
     )
-    return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+    layer = _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+    across = window_of(b.node)[0][1]
+    leaner = (_stepped(layer, rows, step, less, _lanes_bytes(rows, less, across)) for less in _less(rows, step))
+    return replace(layer, leaner=tuple(leaner))
+
+
+def _less(rows: Rows, step: int) -> Iterator[int]:
+    """Fewer rows at a time, as long as they have enough pixels for the work that each time costs."""
+    while step // 2 * rows.out_pixels >= _LEAST_PIXELS:
+        step //= 2
+        yield step
+
+
+def _stepped(layer: Layer, rows: Rows, step: int, less: int, scratch: int) -> Layer:
+    """The layer of a depthwise convolution with `less` rows at a time for `step`."""
+    (call,) = layer.calls
+    assert call.reverse is not None
+    function, blocks = call.function.replace(f", {step}, Rounding>", f", {less}, Rounding>"), of_rows(rows, less)
+    reverse = replace(call.reverse, function=function, blocks=blocks[::-1])
+    return replace(
+        layer, calls=(replace(call, function=function, blocks=blocks, reverse=reverse),), scratch_bytes=scratch
+    )
 
 
 def _tile(pixels: int, wide: int, across: int) -> int:

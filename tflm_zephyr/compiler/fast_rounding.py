@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.compiler.fixed_point import Multiplier
-from tflm_zephyr.fast_kernels import Reach, Scaling, can_join, one_floor, reach_of, two_floors
+from tflm_zephyr.fast_kernels import (
+    Divided,
+    OneFloor,
+    Reach,
+    Scaling,
+    can_join,
+    divided,
+    one_floor,
+    reach_of,
+    two_floors,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -37,6 +47,12 @@ class Sums:
     def channels(self) -> int:
         """Output channels."""
         return len(self.bias)
+
+    def filled(self) -> Sums:
+        """The same with taps of zeros up to a multiple of four."""
+        import numpy
+
+        return Sums(numpy.pad(self.weights, ((0, 0), (0, -self.weights.shape[1] % 4))), self.bias, self.multipliers)
 
     def some(self, channels: slice) -> Sums:
         """The same for some channels."""
@@ -108,8 +124,8 @@ def joined(of: Quantities) -> Requantisation | None:
     if sums.channels < 2 or sums.weights.shape[1] % 4 or not can_join(sums.weights):
         return None
     ones, twos = of.some(slice(0, None, 2)), of.some(slice(1, None, 2))
-    one, two = one_floor(ones.scaling, ones.reach), one_floor(twos.scaling, twos.reach, gain=_GAIN)
-    if one is None or two is None or len(set(one.shifts)) > 1 or len(set(two.shifts)) > 1:
+    one, two = _floor(ones, 1), _floor(twos, _GAIN)
+    if one is None or two is None or not _is_one(one) or not _is_one(two):
         return None
     evens, odds = ones.folded(one.offsets), twos.folded(two.offsets)
     largest = zip(ones.largest(evens), twos.largest(odds), strict=False)
@@ -119,19 +135,39 @@ def joined(of: Quantities) -> Requantisation | None:
     words[::2] = list(zip(evens, one.multipliers, one.addends, strict=True))
     starts = [even + _GAIN * odd for even, odd in zip(evens, odds, strict=False)]
     words[1::2] = list(zip(starts, two.multipliers, two.addends, strict=True))
-    classes = (f"OneFloor<{form.shifts[0]}, {of.limits}>" for form in (one, two))
-    return Requantisation(f"Joined<{', '.join(f'tflm_fast::{name}' for name in classes)}>", words)
+    return Requantisation(f"Joined<{', '.join(f'tflm_fast::{_class(form)}' for form in (one, two))}>", words)
+
+
+def _floor(of: Quantities, gain: int) -> OneFloor | Divided | None:
+    """A form with one floor. A clamp of its own is cheapest where its ends are those of a saturation."""
+    if (of.least, of.most) != (-128, 127):
+        found = divided(of.scaling, of.reach, gain=gain)
+        if found is not None:
+            return found
+    return one_floor(of.scaling, of.reach, gain=gain)
+
+
+def _is_one(form: OneFloor | Divided) -> bool:
+    """Whether all channels have the same shift, which is then part of the class."""
+    return isinstance(form, Divided) or len(set(form.shifts)) == 1
+
+
+def _class(form: OneFloor | Divided) -> str:
+    if isinstance(form, Divided):
+        unit = form.unit
+        return f"Divided<{unit.value}, {unit.bits}, {str(unit.rounded).lower()}, {form.least}>"
+    return f"OneFloor<{form.shifts[0]}, {form.least}, {form.most}>"
 
 
 def _form(of: Quantities) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
     """The class, an offset to add to each bias, and each channel's other words."""
     scaling, reach, none = of.scaling, of.reach, (0,) * of.sums.channels
     words: list[tuple[int, ...]]
-    floor = one_floor(scaling, reach)
+    floor = _floor(of, 1)
     if floor is not None:
         words = list(zip(floor.multipliers, floor.addends, strict=True))
-        if len(set(floor.shifts)) == 1:
-            return f"OneFloor<{floor.shifts[0]}, {of.limits}>", floor.offsets, words
+        if isinstance(floor, Divided) or _is_one(floor):
+            return _class(floor), floor.offsets, words
         each = [(*pair, shift) for pair, shift in zip(words, floor.shifts, strict=True)]
         return f"OneFloorEach<{of.limits}>", floor.offsets, each
     floors = two_floors(scaling, reach)

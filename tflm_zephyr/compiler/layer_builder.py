@@ -303,10 +303,24 @@ class LayerBuilder:
         self._headers.add(header)
         self._call(function, arguments, "", None)
 
-    def fast(self, function: str, *arguments: str, header: str, blocks: tuple[Block, ...]) -> None:
-        """A call of one of our own kernels, of input 0, which goes through its `blocks`."""
+    def fast(
+        self,
+        function: str,
+        *arguments: str,
+        header: str,
+        blocks: tuple[Block, ...] = (),
+        backwards: tuple[Block, ...] = (),
+    ) -> None:
+        """A call of one of our own kernels, of input 0, which goes through its `blocks`.
+
+        Its last argument says whether it goes through `backwards` instead, where there are such blocks.
+        """
         self._headers.add(header)
-        self._calls.append(Call(function, arguments, self._reads(), self._writes(), copies=True, blocks=blocks))
+        call = Call(function, arguments, self._reads(), self._writes(), copies=True, blocks=blocks)
+        if backwards:
+            turned = replace(call, arguments=(*arguments, "true"), blocks=backwards)
+            call = replace(call, arguments=(*arguments, "false"), reverse=turned)
+        self._calls.append(call)
 
     def alias(self, name: str, c_type: str) -> None:
         """A name for a C++ type in the layer's function."""

@@ -15,7 +15,7 @@ from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.fast_kernels import least_distance
+from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
 from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
@@ -78,8 +78,50 @@ def plan_memory(
 ) -> MemoryPlan:
     """The smallest plan whose runs cost no more than `slower` of the model's work.
 
-    Parts of tensors are views where that takes no more memory than copies, whose tensors can be in place.
+    Parts of tensors are views where that takes no more memory than copies, whose tensors can be in place. Layers are
+    leaner than given only where the plan is then smaller.
     """
+    plan = _with_or_without_views(model, layers, libraries, slower)
+    lean = [layer.leaner[-1] if layer.leaner else layer for layer in layers]
+    if lean == list(layers):
+        return plan
+    least = _with_or_without_views(model, lean, libraries, slower)
+    if least.plan.size_bytes >= plan.plan.size_bytes:
+        return plan
+    mixed = _with_or_without_views(model, _fitting(model, layers, least.plan.size_bytes), libraries, slower)
+    return min(mixed, least, key=lambda memory: memory.plan.size_bytes)
+
+
+def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
+    """The layers, each as little leaner as its own needs allow for a plan of `size` bytes."""
+    placed, placement = with_views(model.main, layers, parts=False)
+    storages = _storages(model.main, placed, placement)
+    alive = [
+        sum(align_up(s.size, ALIGNMENT) for s in storages if s.lower <= step < s.upper)
+        for step in range(len(layers) + 2)
+    ]
+    found = []
+    for k, layer in enumerate(layers):
+        ways = (layer, *layer.leaner)
+        found.append(next((way for way in ways if alive[k + 1] + _added(model.main, way) <= size), ways[-1]))
+    return found
+
+
+def _added(subgraph: Subgraph, layer: Layer) -> int:
+    """Scratch bytes of the layer less those that its output can share with its input."""
+    (call,) = layer.calls if len(layer.calls) == 1 else (None,)
+    saved = 0
+    if call is not None and call.blocks:
+        one, other = (subgraph.tensors[access.tensor].size_bytes for access in (call.reads[0], call.writes[0]))
+        saved = min(one, other - least_distance(call.blocks))
+        if call.reverse is not None:
+            saved = max(saved, min(other, one - least_distance_above(call.reverse.blocks)))
+    return align_up(layer.scratch_bytes, ALIGNMENT) - max(0, saved)
+
+
+def _with_or_without_views(
+    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], slower: float
+) -> MemoryPlan:
     whole, _ = with_views(model.main, layers, parts=False)
     every, _ = with_views(model.main, layers, parts=True)
     plans = [_plan(model, layers, libraries, slower, parts=True)]
@@ -108,7 +150,8 @@ def _plan(
     offsets = {tensor: plan.offsets[k] + placement.of(tensor)[1] for tensor, k in place.items()}
     scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
     owners = _owners([storage.tensors[0] for storage in storages], scratch)
-    return MemoryPlan(tuple(_with_runs(layers, choices, plan)), offsets, scratches, plan, owners)
+    ready = tuple(_with_direction(layer, offsets) for layer in _with_runs(layers, choices, plan))
+    return MemoryPlan(ready, offsets, scratches, plan, owners)
 
 
 def _owners(tensors: Iterable[int], layers: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -219,6 +262,8 @@ def _pairs(
             one, other = layer.calls[0].reads[0].tensor, layer.calls[0].writes[0].tensor
             if _meet(subgraph, layer, storages, place, (one, other), k):
                 yield InPlacePair(place[one], place[other], least_distance(blocks))
+                if layer.calls[0].reverse is not None:
+                    yield InPlacePair(place[other], place[one], least_distance_above(layer.calls[0].reverse.blocks))
             continue
         if not tried or len(layer.calls) != 1 or layer.calls[0].copies or layer.calls[0].runs is not None:
             continue
@@ -371,6 +416,19 @@ def _with_runs(layers: Sequence[Layer], choices: Sequence[RunChoice], plan: Plan
             assert runs is not None
             layer = replace(layer, calls=(_cut(layer.calls[0], runs),))
         yield layer
+
+
+def _with_direction(layer: Layer, offsets: Mapping[int, int]) -> Layer:
+    """The layer with its call backwards where the output lies over its input too near below it, or above."""
+    call = layer.calls[0] if len(layer.calls) == 1 else None
+    if call is None or call.reverse is None:
+        return layer
+    (read,), (write,) = call.reads, call.writes
+    given, taken = offsets[read.tensor], offsets[write.tensor]
+    apart = given + read.end <= taken or taken + write.end <= given
+    if apart or given - taken >= least_distance(call.blocks):
+        return layer
+    return replace(layer, calls=(call.reverse,))
 
 
 def _cut(call: Call, runs: Runs) -> Call:

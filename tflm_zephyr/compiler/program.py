@@ -117,7 +117,8 @@ class Call:
     `success`: the value that the function returns when its arguments are right; "" for one that returns nothing.
     `copies`: it is no kernel of TFLM's, so that the kernels' in-place distances do not hold for it. `view`: it copies a
     whole tensor into a run of another one, or out of it, and is not needed where the one lies in the other. `blocks`:
-    it is one of our own kernels, which goes through them in their order.
+    it is one of our own kernels, which goes through them in their order; `reverse` is the same call backwards, for an
+    output above its input.
     """
 
     function: str
@@ -129,6 +130,7 @@ class Call:
     copies: bool = False
     view: View | None = None
     blocks: tuple[Block, ...] = ()
+    reverse: Call | None = None
 
     def steps(self) -> Iterator[tuple[tuple[Access, ...], tuple[Access, ...]]]:
         """Reads and writes of each time that the function is called, or of each of its blocks."""
@@ -253,7 +255,8 @@ class Layer:
     `framed`: the one call is of TFLM's own kernel. `views` are the copies that it does not need; `locals` are
     CMSIS-NN's structs of its scratch buffers where there are several. `rows`: its form for some rows, or
     else `no_rows` says why it has none. `fast`: the call is of one of our own kernels; where that was asked for and is
-    not so, `not_fast` says why.
+    not so, `not_fast` says why. `leaner` are layers of the same outputs that need less scratch, or may have them nearer
+    to their input, at more work each.
 
     The last layer of a `segment` has the code of all its `members`, and their row buffers as its scratch buffer; the
     others are `inside` it.
@@ -278,6 +281,7 @@ class Layer:
     segment: RowSegment | None = None
     fast: bool = False
     not_fast: str = ""
+    leaner: tuple[Layer, ...] = ()
     members: tuple[Layer, ...] = ()
     inside: bool = False
 

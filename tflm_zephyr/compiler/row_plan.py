@@ -19,7 +19,7 @@ from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInpu
 from tflm_zephyr.compiler.row_stream import Stream
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.fast_kernels import least_distance
+from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
@@ -305,6 +305,8 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
     if call is not None and call.blocks:
         one, other = call.reads[0].tensor, call.writes[0].tensor
         saved = min(sizes[one], sizes[other] - least_distance(call.blocks))
+        if call.reverse is not None:
+            saved = max(saved, min(sizes[other], sizes[one] - least_distance_above(call.reverse.blocks)))
         yield Way(align_up(max(0, saved), ALIGNMENT), 0.0)
         return
     if call is None or call.copies:

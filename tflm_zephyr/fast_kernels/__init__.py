@@ -3,16 +3,29 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.fast_kernels.blocks import PIXELS, Block, Rows, least_distance, of_pixels, of_rows, of_windows
+from tflm_zephyr.fast_kernels.blocks import (
+    PIXELS,
+    Block,
+    Rows,
+    least_distance,
+    least_distance_above,
+    of_pixels,
+    of_rows,
+    of_windows,
+)
 from tflm_zephyr.fast_kernels.layout import LANES, can_join, in_lanes, in_pairs, joined_pairs
 from tflm_zephyr.fast_kernels.requantisation import (
+    Divided,
     OneFloor,
     ProofError,
     Reach,
     Scaling,
     TwoFloors,
+    Unit,
+    divided,
     one_floor,
     prove,
+    proven,
     reach_of,
     two_floors,
 )
@@ -21,22 +34,27 @@ __all__ = [
     "LANES",
     "PIXELS",
     "Block",
+    "Divided",
     "OneFloor",
     "ProofError",
     "Reach",
     "Rows",
     "Scaling",
     "TwoFloors",
+    "Unit",
     "can_join",
+    "divided",
     "in_lanes",
     "in_pairs",
     "joined_pairs",
     "least_distance",
+    "least_distance_above",
     "of_pixels",
     "of_rows",
     "of_windows",
     "one_floor",
     "prove",
+    "proven",
     "reach_of",
     "two_floors",
 ]

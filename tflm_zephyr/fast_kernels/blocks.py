@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes that our kernels read and write, block by block: a kernel has read a block's input before it writes it."""
+"""The bytes that our kernels read and write, block by block, from the first block to the last or backwards."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Rows:
         return (begin * self.in_bytes, end * self.in_bytes) if begin < end else (0, 0)
 
 
-def of_pixels(pixels: int, depth: int, channels: int) -> tuple[Block, ...]:
-    """Blocks of Pointwise: four pixels, and what is left as two and one."""
+def of_pixels(pixels: int, depth: int, channels: int, *, backwards: bool = False) -> tuple[Block, ...]:
+    """Blocks of Pointwise: four pixels, then what is left as two and one. Backwards the fours come last, in reverse."""
 
     def found() -> Iterator[Block]:
         first = 0
@@ -56,7 +56,8 @@ def of_pixels(pixels: int, depth: int, channels: int) -> tuple[Block, ...]:
                 yield Block(first * depth, last * depth, first * channels, last * channels)
                 first = last
 
-    return tuple(found())
+    blocks, fours = tuple(found()), pixels // PIXELS
+    return (*blocks[fours:], *blocks[:fours][::-1]) if backwards else blocks
 
 
 def of_windows(rows: Rows) -> tuple[Block, ...]:
@@ -82,11 +83,24 @@ def of_rows(rows: Rows, step: int = 1) -> tuple[Block, ...]:
 
 
 def least_distance(blocks: Sequence[Block]) -> int:
-    """The least number of bytes that the output has to begin below the input, 0 or more, to lie over it."""
+    """The least number of bytes that the output has to begin below the input, 0 or more, to lie over it.
+
+    No block writes what it reads itself, or a later one.
+    """
     found, unread = 0, None
     for block in reversed(blocks):
         if block.read_first < block.read_end:
             unread = block.read_first if unread is None else min(unread, block.read_first)
         if unread is not None:
             found = max(found, block.write_end - unread)
+    return found
+
+
+def least_distance_above(blocks: Sequence[Block]) -> int:
+    """The same for an output that begins above the input."""
+    found, unread = 0, 0
+    for block in reversed(blocks):
+        unread = max(unread, block.read_end)
+        if unread:
+            found = max(found, unread - block.write_first)
     return found

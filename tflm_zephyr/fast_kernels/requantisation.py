@@ -23,9 +23,13 @@ _MOST_RIGHT = 20  # thresholds of greater shifts leave 64 bits
 _SHARED_SHIFT = 5
 """The shift of the floor form that is tried first: layers of one shape share code when they have the same one."""
 _SEARCHED = 3
+_MOST_SHIFT = 22  # thresholds in units of greater shifts leave 64 bits
+_MOST_UNITS = 4
+_UNIT_BITS = 20
 _BLOCK, _BLOCKS = 2048, 256
 _NEIGHBOURS = (0, 1, -1, 2, -2)
 _INT32 = range(-(2**31), 2**31)
+_NONE, _FREE = 1 << 31, 1 << 62  # no sum; an end of an interval that nothing bounds
 
 
 class ProofError(ValueError):
@@ -104,7 +108,7 @@ class Form(Protocol):
 class OneFloor:
     """Both roundings, zero point and lower clamp as one floor:
 
-    (addend + ((gain * (sum + offset) * multiplier) >> 32)) >> shift, saturated to int8 and clamped.
+    (addend + ((gain * (sum + offset) * multiplier) >> 32)) >> shift, saturated to int8, plus `least` + 128, clamped.
 
     `gain` is a factor that the kernel's sums have already. The shift is often the same for all channels.
     """
@@ -122,24 +126,97 @@ class OneFloor:
         import numpy
 
         each = (len(self.addends),) + (1,) * (sums.ndim - 1)
-        factor, addend, offset, shift = (
-            numpy.array(values, numpy.int64).reshape(each)
-            for values in (self.multipliers, self.addends, self.offsets, self.shifts)
-        )
-        if min(self.multipliers) < 0 or not 0 <= min(self.shifts) <= max(self.shifts) < 32:
-            raise ProofError("a multiplier or a shift is out of range")
-        shifted = _checked(self.gain * _checked(sums + offset))
-        value = _checked(addend + ((shifted * _checked(factor)) >> 32))
-        found: Integers = numpy.clip(value >> shift, self.least, self.most)
+        shift = numpy.array(self.shifts, numpy.int64).reshape(each)
+        if not 0 <= min(self.shifts) <= max(self.shifts) < 32:
+            raise ProofError("a shift is out of range")
+        value = numpy.clip(_scaled(self, sums) >> shift, -128, 127)
+        found: Integers = numpy.clip(value + self.least + 128, self.least, self.most)
         return found
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Steps of a saturated value, 0 to 2^bits - 1, to an output: so many that both ends are outputs of the clamp.
+
+    An output is the least one plus value / unit, rounded down or, where `rounded`, to the nearest (halves up).
+    """
+
+    value: int
+    bits: int
+    rounded: bool
+
+    @property
+    def short(self) -> bool:
+        """Whether a product with 24 bits of fraction is exact: 2^bits times the reciprocal's error is at most half."""
+        return (-(1 << 24) % self.value) << (self.bits + 1) <= 1 << 24
+
+    @property
+    def exact(self) -> bool:
+        """The same with 32 bits of fraction."""
+        return (-(1 << 32) % self.value) << (self.bits + 1) <= 1 << 32
+
+    def outputs(self, values: Integers, least: int) -> Integers:
+        """The outputs by the high word of a product of 64 bits. ProofError where the short one is another."""
+        import numpy
+
+        half = int(self.rounded)
+        found: Integers = least + ((values * -(-(1 << 32) // self.value) + (half << 31)) >> 32)
+        if self.short:
+            total = (values * -(-(1 << 24) // self.value) + (least << 24) + (half << 23)) & 0xFFFFFFFF
+            if not numpy.array_equal(((total >> 24) + 128) % 256 - 128, found):
+                raise ProofError("a product of 32 bits is another quotient")
+        return found
+
+    def firsts(self, outputs: int) -> Integers:
+        """The least value of each output but the first one."""
+        import numpy
+
+        return numpy.arange(1, outputs, dtype=numpy.int64) * self.value - (self.value // 2 if self.rounded else 0)
+
+
+@dataclass(frozen=True)
+class Divided:
+    """One floor for a clamp that is not int8's: the value is saturated where the clamp's ends are, and divided.
+
+    addend + ((gain * (sum + offset) * multiplier) >> 32), saturated to `unit`.bits bits without a sign: see Unit.
+    """
+
+    multipliers: tuple[int, ...]
+    addends: tuple[int, ...]
+    offsets: tuple[int, ...]
+    unit: Unit
+    least: int
+    gain: int = 1
+
+    def evaluate(self, sums: Integers) -> Integers:
+        """See Form."""
+        import numpy
+
+        value = numpy.clip(_scaled(self, sums), 0, (1 << self.unit.bits) - 1)
+        return self.unit.outputs(value, self.least)
+
+
+def _scaled(form: OneFloor | Divided, sums: Integers) -> Integers:
+    """addend + ((gain * (sum + offset) * multiplier) >> 32)."""
+    import numpy
+
+    each = (len(form.addends),) + (1,) * (sums.ndim - 1)
+    factor, addend, offset = (
+        numpy.array(values, numpy.int64).reshape(each) for values in (form.multipliers, form.addends, form.offsets)
+    )
+    if min(form.multipliers) < 0:
+        raise ProofError("a multiplier is negative")
+    shifted = _checked(form.gain * _checked(sums + offset))
+    return _checked(_checked(addend) + ((shifted * _checked(factor)) >> 32))
 
 
 @dataclass(frozen=True)
 class TwoFloors:
     """TFLM's two roundings without its comparisons, for channels that are shifted to the right:
 
-    high = (2 * sum * multiplier + 2^31) >> 32; ((high + (high >> 31) + ((2 * zero_point + 1) << shift)) >> shift) >> 1,
-    saturated to int8 and clamped. `shifts` are TFLM's shifts to the right, less one.
+    high = (2 * sum * multiplier + 2^31) >> 32;
+    ((high + (high >> 31) + ((2 * (zero_point - least - 128) + 1) << shift)) >> shift) >> 1,
+    saturated to int8, plus `least` + 128, clamped. `shifts` are TFLM's shifts to the right, less one.
     """
 
     multipliers: tuple[int, ...]
@@ -157,9 +234,9 @@ class TwoFloors:
         if min(self.multipliers) < 0 or min(self.shifts) < 0:
             raise ProofError("a multiplier or a shift is negative")
         high = (_checked(2 * sums) * _checked(factor) + (1 << 31)) >> 32
-        half = _checked((2 * self.zero_point + 1) << shift)
+        half = _checked((2 * (self.zero_point - self.least - 128) + 1) << shift)
         value = (_checked(_checked(high + (high >> 31)) + half) >> shift) >> 1
-        found: Integers = numpy.clip(value, self.least, self.most)
+        found: Integers = numpy.clip(numpy.clip(value, -128, 127) + self.least + 128, self.least, self.most)
         return found
 
 
@@ -201,23 +278,68 @@ def one_floor(scaling: Scaling, reach: Reach, *, gain: int = 1) -> OneFloor | No
         return None
     import numpy
 
-    search = _Search(scaling, *_clipped(scaling, reach, (1 << 31) // gain), gain)
+    search = _Search(scaling, *_clipped(scaling, reach), gain)
     extra = gain.bit_length() - 1
-    each = numpy.array([-shift - 1 + extra for shift in scaling.shifts], numpy.int64)
+    each = numpy.array([min(-shift - 1 + extra, _MOST_SHIFT) for shift in scaling.shifts], numpy.int64)
     most = int(each.min())
     common = list(range(most, max(-1, most - _SEARCHED), -1))
     common.sort(key=lambda shift: shift != _SHARED_SHIFT + extra)
+    wanted = numpy.arange(-127, scaling.most - scaling.least - 127, dtype=numpy.int64)
     for shifts in (*(numpy.full_like(each, shift) for shift in common), each):
-        found = search.constants(shifts)
+        units = numpy.left_shift(1, shifts)
+        found = search.constants(units, wanted << shifts[:, None])
         if found is None:
             continue
         form = OneFloor(*found, tuple(map(int, shifts)), scaling.least, scaling.most, gain)
-        try:
-            prove(scaling, reach, form)
-        except ProofError:  # numbers that leave 32 bits
-            continue
-        return form
+        if proven(scaling, reach, form):
+            return form
     return None
+
+
+def divided(scaling: Scaling, reach: Reach, *, gain: int = 1) -> Divided | None:
+    """Constants of the form for clamps that are not int8's, proven; None where there are none."""
+    if not scaling.divides:
+        return None
+    import numpy
+
+    outputs = scaling.most - scaling.least + 1
+    search = _Search(scaling, *_clipped(scaling, reach), gain)
+    pairs = zip(scaling.multipliers, scaling.shifts, strict=True)
+    most = min((gain << (30 - shift)) // value for value, shift in pairs)  # its multiplier has 31 bits
+    for unit in _units(outputs, most, 1 << _SHARED_SHIFT + (gain.bit_length() - 1) // 2):
+        firsts = numpy.broadcast_to(unit.firsts(outputs), (len(scaling.shifts), outputs - 1))
+        found = search.constants(numpy.full(len(scaling.shifts), unit.value, numpy.int64), firsts)
+        if found is None:
+            continue
+        form = Divided(*found, unit, scaling.least, gain)
+        if proven(scaling, reach, form):
+            return form
+    return None
+
+
+def _units(outputs: int, most: int, shared: int) -> list[Unit]:
+    """Units up to `most` whose saturation has exactly so many outputs, first those next to the shared one."""
+    found = []
+    for count in range(1, _UNIT_BITS + 1):
+        for rounded in (False, True):
+            # The least one that has not more: (outputs - 1) * value - half <= 2^count - 1 < outputs * value - half
+            value = (2 << count) // (2 * outputs - rounded)
+            while outputs * value - rounded * (value // 2) < 1 << count:
+                value += 1
+            unit = Unit(value, count, rounded)
+            if 2 < value <= most and unit.exact and (outputs - 1) * value - rounded * (value // 2) < 1 << count:
+                found.append(unit)
+    found.sort(key=lambda unit: (unit.value not in range(shared, 2 * shared), -unit.value, unit.rounded))
+    return found[:_MOST_UNITS]
+
+
+def proven(scaling: Scaling, reach: Reach, form: Form) -> bool:
+    """Whether prove() accepts the form."""
+    try:
+        prove(scaling, reach, form)
+    except ProofError:
+        return False
+    return True
 
 
 def two_floors(scaling: Scaling, reach: Reach) -> TwoFloors | None:
@@ -226,41 +348,42 @@ def two_floors(scaling: Scaling, reach: Reach) -> TwoFloors | None:
         return None
     shifts = tuple(-shift - 1 for shift in scaling.shifts)
     form = TwoFloors(scaling.multipliers, shifts, scaling.zero_point, scaling.least, scaling.most)
-    try:
-        prove(scaling, reach, form)
-    except ProofError:
-        return None
-    return form
+    return form if proven(scaling, reach, form) else None
 
 
-def _clipped(scaling: Scaling, reach: Reach, none: int) -> tuple[Integers, Integers]:
+def _clipped(scaling: Scaling, reach: Reach) -> tuple[Integers, Integers]:
     """[channel, k]: the least reachable sum at or above the threshold, and the greatest one below it.
 
-    Without such a sum it is `none` or -`none`, which ask for nothing.
+    Without such a sum it is _NONE, which asks for nothing.
     """
     import numpy
 
     least, most = (numpy.array(values, numpy.int64)[:, None] for values in (reach.low, reach.high))
     first = scaling.thresholds()
-    above = numpy.where(first <= most, numpy.maximum(first, least), none)
-    below = numpy.where(first > least, numpy.minimum(first - 1, most), -none)
+    above = numpy.where(first <= most, numpy.maximum(first, least), _NONE)
+    below = numpy.where(first > least, numpy.minimum(first - 1, most), _NONE)
     return above, below
 
 
 @dataclass(frozen=True)
 class _Search:
-    """The constants of a layer's floor form. `above` and `below`: see _clipped()."""
+    """The constants of a layer's form with one floor. `above` and `below`: see _clipped()."""
 
     scaling: Scaling
     above: Integers
     below: Integers
     gain: int
 
-    def constants(self, shifts: Integers) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Multipliers, addends and offsets for a shift of each channel; None where a channel has none."""
+    def constants(
+        self, units: Integers, firsts: Integers
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Multipliers, addends and offsets; None where a channel has none.
+
+        units[channel]: steps of the scaled value to an output. firsts[channel, k]: the least value of output k + 1.
+        """
         import numpy
 
-        factor, least, most = self._widest(shifts)
+        factor, least, most = self._widest(units, firsts << 32)
         if (least > most).any():
             return None
         addends, offsets, step = numpy.zeros_like(factor), numpy.zeros_like(factor), self.gain * factor
@@ -280,21 +403,20 @@ class _Search:
                 return one, two, three
         return None
 
-    def _widest(self, shifts: Integers) -> tuple[Integers, Integers, Integers]:
+    def _widest(self, units: Integers, wanted: Integers) -> tuple[Integers, Integers, Integers]:
         """The multipliers near TFLM's real ones with the widest intervals of v, and the intervals' ends."""
         import numpy
 
-        scaling = self.scaling
-        wanted = numpy.arange(scaling.least + 1, scaling.most + 1, dtype=numpy.int64) << (32 + shifts[:, None])
-        down = -numpy.array(scaling.shifts, numpy.int64) - 2 - shifts + self.gain.bit_length()
-        values = numpy.array(scaling.multipliers, numpy.int64)
+        down = self.gain.bit_length() - 2 - numpy.array(self.scaling.shifts, numpy.int64)
+        values = numpy.array(self.scaling.multipliers, numpy.int64) * units
         near = (values + ((1 << down) >> 1)) >> down
         found: list[Integers] = []
         for neighbour in _NEIGHBOURS:
             factor = numpy.clip(near + neighbour, 0, (1 << 31) - 1)
             step = self.gain * factor[:, None]
-            least = (wanted - self.above * step).max(axis=1, initial=-(1 << 62))
-            most = (wanted - self.below * step).min(axis=1, initial=1 << 62) - 1
+            each = [numpy.where(sums == _NONE, 0, wanted - sums * step) for sums in (self.above, self.below)]
+            least = each[0].max(axis=1, initial=-_FREE, where=self.above != _NONE)
+            most = each[1].min(axis=1, initial=_FREE, where=self.below != _NONE) - 1
             found.append(numpy.stack([factor, least, most]))
         table = numpy.stack(found)
         best = (table[:, 2] - table[:, 1]).argmax(axis=0)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_layers import KINDS, random_layers
 from tests.host.operator_models import Case, Spec
 from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, plan_proof
 from tflm_zephyr.errors import PlanError
-from tflm_zephyr.fast_kernels import least_distance
+from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
 from tflm_zephyr.model import parse_model
 
@@ -42,7 +44,7 @@ def test_every_kind_has_a_kernel(kind: str) -> None:
 def test_a_call_has_its_shape_and_rounding() -> None:
     layer = layer_of(POINTWISE)
     assert layer.calls[0].function == "tflm_fast::Pointwise<4, 6, false, Rounding>"
-    assert layer.calls[0].arguments == ("input", "output", "25", "packed_0", "scaling_0", "nullptr")
+    assert layer.calls[0].arguments == ("input", "output", "25", "packed_0", "scaling_0", "nullptr", "false")
     assert [local.name for local in layer.locals] == ["Rounding"]
 
 
@@ -86,6 +88,60 @@ def test_the_proof_refuses_an_output_closer_than_that() -> None:
     closer = {**program.offsets, given: program.offsets[given] - 16}
     with pytest.raises(PlanError, match=r"Pointwise|holds"):
         plan_proof.prove(replace(program, offsets=closer), (M3,))
+
+
+def chained(kinds: Sequence[str], *, side: int = 12, depth: int = 16) -> bytes:
+    """Layers of one size, one behind the other: DEPTHWISE_CONV_2D of 3 x 3, or CONV_2D of 1 x 1."""
+    model = ModelBuilder()
+    main = model.subgraph("main")
+    shape = (1, side, side, depth)
+    main.inputs = main.outputs = [main.tensor(shape, "int8", scale=0.05, zero_point=-128)]
+    for kind in kinds:
+        depthwise = kind == "DEPTHWISE_CONV_2D"
+        sizes = (1, 3, 3, depth) if depthwise else (depth, 1, 1, depth)
+        weights = main.tensor(sizes, "int8", scale=0.01, dimension=3 if depthwise else 0, data="random")
+        taken = main.tensor(shape, "int8", scale=0.05, zero_point=-128)
+        options = {"padding": 0, "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+        bias = main.tensor((depth,), "int32", scale=0.0005, data=bytes(4 * depth))
+        given = [*main.outputs, weights, bias]
+        main.op(kind, given, [taken], options={**options, **({"depth_multiplier": 1} if depthwise else {})})
+        main.outputs = [taken]
+    return model.finish()
+
+
+@pytest.mark.parametrize("dsp", [False, True])
+def test_layers_of_one_size_go_down_and_up(dsp: bool) -> None:
+    library = kernel_library("cmsis_nn", dsp=dsp)
+    kinds = ["DEPTHWISE_CONV_2D", "CONV_2D"] * 4
+    program = compile_model(parse_model(chained(kinds)), (library,), fast=True)
+    size, two = 12 * 12 * 16, compile_model(parse_model(chained(kinds[:2])), (library,), fast=True)
+    assert program.arena_bytes == two.arena_bytes < 1.5 * size
+    assert {layer.calls[0].arguments[-1] for layer in program.layers} == {"true", "false"}
+    for layer in program.layers:
+        (call,) = layer.calls
+        below = program.offsets[call.reads[0].tensor] - program.offsets[call.writes[0].tensor]
+        if call.arguments[-1] == "true":
+            assert -below >= least_distance_above(call.blocks)
+        else:
+            assert below >= least_distance(call.blocks)
+
+
+def test_the_proof_refuses_the_other_direction() -> None:
+    program = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"] * 2)), (M3,), fast=True)
+    layer = next(one for one in program.layers if one.calls[0].arguments[-1] == "true")
+    call = layer.calls[0]
+    forwards = replace(call, blocks=call.blocks[::-1])
+    layers = tuple(replace(one, calls=(forwards,)) if one is layer else one for one in program.layers)
+    with pytest.raises(PlanError, match=r"reads|holds"):
+        plan_proof.prove(replace(program, layers=layers), (M3,))
+
+
+def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
+    library = kernel_library("cmsis_nn", dsp=True)
+    tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), fast=True)
+    assert tall.layers[0].calls[0].function == "tflm_fast::Depthwise<Shape, 4, 1, Rounding>"
+    wide = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), fast=True)
+    assert wide.layers[0].fast and "Depthwise<Shape, 4, 1," in wide.layers[0].calls[0].function
 
 
 def test_the_report_says_which_layers_are_fast() -> None:

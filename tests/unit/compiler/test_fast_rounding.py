@@ -25,6 +25,17 @@ def test_a_zero_point_at_the_clamp_takes_one_floor() -> None:
     assert all(len(row) == 3 for row in found.words)
 
 
+def test_a_clamp_of_its_own_is_divided() -> None:
+    found = requantisation(replace(LAYER, zero_point=-64, least=-64, most=56))
+    assert found.name == "Divided<34, 12, false, -64>"
+    pair = joined(replace(LAYER, zero_point=-64, least=-64, most=56))
+    assert pair is not None and pair.name.count("Divided<") == 2
+
+
+def test_a_clamp_without_a_unit_takes_one_floor() -> None:
+    assert requantisation(replace(LAYER, zero_point=-58, least=-58, most=126)).name == "OneFloor<5, -58, 126>"
+
+
 @pytest.mark.parametrize(("zero_point", "shift", "name"), [(4, -6, "TwoFloors<4"), (4, 0, "TwoRoundings<4")])
 def test_other_layers_take_other_forms(zero_point: int, shift: int, name: str) -> None:
     multipliers = tuple(replace(one, shift=shift) for one in MULTIPLIERS)

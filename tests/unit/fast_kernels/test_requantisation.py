@@ -8,18 +8,23 @@ import numpy
 import pytest
 
 from tflm_zephyr.fast_kernels import (
+    Divided,
     OneFloor,
     ProofError,
     Reach,
     Scaling,
+    Unit,
+    divided,
     one_floor,
     prove,
+    proven,
     reach_of,
     two_floors,
 )
 
 RELU = Scaling((1_503_238_553, 2_000_000_011, 1_100_000_003), (-6, -8, -5), -128, -128, 127)
 REACH = Reach((-9_000, -60_000, -4_000), (30_000, 70_000, 9_000))
+RELU6 = replace(RELU, zero_point=-64, least=-64, most=56)
 SIGNED = replace(RELU, zero_point=7, least=-100, most=120)
 
 
@@ -55,13 +60,68 @@ def test_thresholds_are_the_least_sums(scaling: Scaling) -> None:
     assert (scaling.evaluate(found - 1) < wanted).all()
 
 
-@pytest.mark.parametrize("gain", [1, 256])
-def test_one_floor_is_equal_on_every_sum(gain: int) -> None:
-    form = one_floor(RELU, REACH, gain=gain)
+def check_every_sum(scaling: Scaling, form: OneFloor | Divided | None) -> None:
     assert form is not None
     for channel, (low, high) in enumerate(zip(REACH.low, REACH.high, strict=True)):
         sums = numpy.broadcast_to(numpy.arange(low, high + 1), (3, high - low + 1))
-        assert (form.evaluate(sums)[channel] == RELU.evaluate(sums)[channel]).all()
+        assert (form.evaluate(sums)[channel] == scaling.evaluate(sums)[channel]).all()
+
+
+@pytest.mark.parametrize("gain", [1, 256])
+@pytest.mark.parametrize("scaling", [RELU, RELU6])
+def test_one_floor_is_equal_on_every_sum(scaling: Scaling, gain: int) -> None:
+    check_every_sum(scaling, one_floor(scaling, REACH, gain=gain))
+
+
+@pytest.mark.parametrize("gain", [1, 256])
+@pytest.mark.parametrize(("least", "most"), [(-64, 56), (-128, 118), (-90, 127), (3, 5), (-20, -19)])
+def test_divided_is_equal_on_every_sum(least: int, most: int, gain: int) -> None:
+    scaling = replace(RELU, shifts=(-9, -9, -10), zero_point=least, least=least, most=most)
+    form = divided(scaling, REACH, gain=gain)
+    check_every_sum(scaling, form)
+    assert form is not None and form.gain == gain
+    ends = form.unit.outputs(numpy.array([0, (1 << form.unit.bits) - 1]), least)
+    assert ends.tolist() == [least, most]
+
+
+def test_a_unit_is_divided_by_exactly() -> None:
+    for unit in (Unit(34, 12, False), Unit(137, 14, True), Unit(544, 16, True)):
+        values = numpy.arange(1 << unit.bits)
+        half = unit.value // 2 if unit.rounded else 0
+        assert (unit.outputs(values, -64) == -64 + (values + half) // unit.value).all()
+        firsts = unit.firsts(121)
+        assert (unit.outputs(firsts, -64) == numpy.arange(-63, 57)).all()
+        assert (unit.outputs(firsts - 1, -64) == numpy.arange(-64, 56)).all()
+
+
+@pytest.mark.parametrize("unit", [Unit(34, 12, False), Unit(33, 13, True), Unit(256, 15, False)])
+def test_a_short_product_is_checked_with_every_value(unit: Unit) -> None:
+    assert unit.short
+    values = numpy.arange(1 << unit.bits)
+    half = unit.value // 2 if unit.rounded else 0
+    inside = values[(values + half) // unit.value < 256]
+    assert len(unit.outputs(inside, -128)) == len(inside)  # or ProofError
+
+
+def test_a_long_division_has_no_short_product() -> None:
+    assert not Unit(544, 16, True).short
+
+
+@pytest.mark.parametrize("change", [{"value": 33}, {"value": 35}, {"bits": 11}, {"bits": 13}, {"rounded": True}])
+def test_the_proof_refuses_another_unit(change: dict[str, int]) -> None:
+    scaling, reach = Scaling((1_503_238_553,), (-8,), -64, -64, 56), Reach((-60_000,), (60_000,))
+    form = divided(scaling, reach)
+    assert form is not None
+    prove(scaling, reach, form)
+    unit = Unit(34, 12, False)
+    other = replace(form, unit=replace(unit, **change))
+    assert form.unit == unit
+    with pytest.raises(ProofError, match="another output"):
+        prove(scaling, reach, other)
+
+
+def test_a_unit_needs_a_multiplier_of_31_bits() -> None:
+    assert divided(replace(RELU6, shifts=(-1, -1, -1)), REACH) is None
 
 
 def test_two_floors_are_equal_on_every_sum() -> None:
@@ -69,6 +129,19 @@ def test_two_floors_are_equal_on_every_sum() -> None:
     assert form is not None
     sums = numpy.broadcast_to(numpy.arange(-70_000, 70_001), (3, 140_001))
     assert (form.evaluate(sums) == SIGNED.evaluate(sums)).all()
+
+
+@pytest.mark.parametrize("name", ["multipliers", "addends", "offsets"])
+@pytest.mark.parametrize("step", [-1, 1])
+def test_divided_with_constants_wrong_by_one_is_refused(name: str, step: int) -> None:
+    scaling = Scaling((1_503_238_553,), (-12,), -64, -64, 56)
+    reach = Reach((-(2**21),), (2**21,))
+    form = divided(scaling, reach)
+    assert form is not None
+    prove(scaling, reach, form)
+    step *= 1 << 16 if name == "multipliers" else 1
+    with pytest.raises(ProofError, match="another output"):
+        prove(scaling, reach, replace(form, **{name: (getattr(form, name)[0] + step,)}))
 
 
 @pytest.mark.parametrize("name", ["multipliers", "addends", "offsets", "shifts"])
@@ -101,12 +174,13 @@ def test_a_proof_allows_exactly_the_equal_constants() -> None:
     assert min(said.values()) > 0
 
 
-def proven(scaling: Scaling, reach: Reach, form: OneFloor) -> bool:
-    try:
-        prove(scaling, reach, form)
-    except ProofError:
-        return False
-    return True
+@pytest.mark.parametrize("gain", [1, 256])
+def test_great_shifts_have_one_floor(gain: int) -> None:
+    scaling, reach = Scaling((1_900_000_001,), (-20,), -128, -128, 127), Reach((-(2**22),), (2**22,))
+    form = one_floor(scaling, reach, gain=gain)
+    assert form is not None
+    sums = numpy.arange(-(2**22), 2**22, 7)[None]
+    assert (form.evaluate(sums) == scaling.evaluate(sums)).all()
 
 
 def test_a_zero_point_above_the_clamp_takes_two_floors() -> None:
