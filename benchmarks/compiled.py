@@ -10,6 +10,10 @@ arena of TFLM's own interpreter and planner on a Cortex-M3, as benchmarks/arena.
 Cold builds are of the boards with --cold. On the others, all apps of a backend are built in one folder, one after the
 other, so that Zephyr is compiled once. A board that QEMU does not emulate has no instructions and no outputs.
 
+`--fast-kernels` has compiled code with the kernels that it picks, and prints below the goals of these kernels against
+CMSIS-NN's, as benchmarks/fast_goals.py does: instructions, ESTIMATED cycles, RAM and flash, on whole tensors and in the
+RAM of a goal.
+
 `--rows FILE` keeps each measured line in a JSON file, and takes those that are there: a run that was stopped goes on.
 
 Models are those of ../shared/models, the samples', and a MobileNet v1 of 96 x 96 x 3 made for this.
@@ -239,8 +243,17 @@ class Comparison:
             except ToolError as error:
                 say(f"{name:24} {str(error).splitlines()[0]}")
                 continue
-            for line in lines(name, board, interpreted, compiled, self.verdict):
+            for line in (*lines(name, board, interpreted, compiled, self.verdict), *self._goals(name, model, board)):
                 say(line)
+
+    def _goals(self, name: str, model: Path, board: str) -> Iterator[str]:
+        """The goals of fast kernels, without Zephyr, where the board's core is one of theirs."""
+        from benchmarks.fast_goals import goal_lines
+        from benchmarks.kernels import CORES, Machine
+
+        key = next((key for key, core in CORES.items() if core.board == board), "")
+        if self.fast and key:
+            yield from goal_lines(Machine(self.bench, key), name, model, self.verdict)
 
     def _way(self, name: str, model: Path, board: str, backend: str) -> Way:
         flags = ("--fast-kernels",) if self.fast and backend == COMPILED else ()

@@ -32,11 +32,11 @@ from tflm_zephyr.tflm import tflm_of  # noqa: E402
 TITLES = ("RAM", ".bss", "more work", "instructions", "more", "stack", "bound", "layers")
 
 
-def table(metal: BareMetal, model: Path, folder: Path) -> list[str]:
+def table(metal: BareMetal, model: Path, folder: Path, *, fast: bool = False) -> list[str]:
     """Print the ways of one model; those that are not as they should be."""
     faults: list[str] = []
     first: Measured | None = None
-    for made in ways(model, folder / "app", "cmsis_nn", metal.checkouts, metal.machine):
+    for made in ways(model, folder / "app", "cmsis_nn", metal.checkouts, metal.machine, picked=fast):
         program = runtime_of(made.spec.models[0]).program
         inputs = random_inputs(program)
         (want,) = expected(program, [inputs])
@@ -71,6 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cores", nargs="*", choices=MACHINES, default=["m3", "m4", "m33"], help="default: m3 m4 m33")
     parser.add_argument("--models", nargs="*", default=sorted(GOALS), metavar="NAME", help="just these models")
+    parser.add_argument("--fast-kernels", action="store_true", help="with the kernels that it picks")
     faults: list[str] = []
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
@@ -84,7 +85,7 @@ def main() -> int:
                 if name in args.models:
                     say(f"\n{name} on {metal.machine.board}, CMSIS-NN's kernels")
                     say("{:>9} {:>9} {:>11} {:>13} {:>9} {:>7} {:>8} {}".format(*TITLES))
-                    faults.extend(table(metal, model, bench.folder))
+                    faults.extend(table(metal, model, bench.folder, fast=args.fast_kernels))
         for fault in faults:
             say(f"fault: {fault}")
 

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -264,6 +265,7 @@ _PLAIN_MEMORY = {"rom": "0x00000000", "ram": "0x20000000"}
 class Measured:
     """A model on a core by one way: the cost of each layer, by operator, its arena, code bytes, constants, outputs."""
 
+    elf: Path
     program: CompiledModel
     layers: tuple[Cost, ...]
     code: int
@@ -321,18 +323,25 @@ class Machine:
         run(["arm-none-eabi-ar", "rcs", str(archive), *map(str, self.folder.glob("*.o"))], self.folder)
         return archive
 
-    def measure(self, model: Path, *, fast: bool, rows: bool, slower: int = 3) -> Measured:
-        """Compile the model, run it once and read what was executed. Raises BuildError."""
-        program, elf = self.built(model, fast=fast, rows=rows, slower=slower)
+    def measure(self, model: Path, *, fast: bool, **options: Any) -> Measured:
+        """Compile the model, run it once and read what was executed. `options`: as for built(). Raises BuildError."""
+        program, elf = self.built(model, fast=fast, **options)
         costs, outputs = self._executed(elf, len(program.main_layers))
-        return Measured(program, costs, _code_bytes(elf, program), outputs)
+        return Measured(elf, program, costs, _code_bytes(elf, program), outputs)
 
-    def built(self, model: Path, *, fast: bool, rows: bool = False, slower: int = 3) -> tuple[CompiledModel, Path]:
-        """The model as code, and a program that runs it once on inputs that are always the same. Raises BuildError."""
-        folder = self.bench.folder / f"{model.stem}_{self.key}_{fast}_{rows}"
+    def built(self, model: Path, *, fast: bool, every: bool = False, **options: Any) -> tuple[CompiledModel, Path]:
+        """The model as code, and a program that runs it once on inputs that are always the same. Raises BuildError.
+
+        `every`: `fast` kernels in each layer that one takes, not only where they are estimated to be faster. `options`:
+        those of AppConfig, such as `rows`.
+        """
+        label = "_".join(
+            f"{key}{value}" for key, value in sorted(options.items()) if value is not None and value is not False
+        )
+        folder = self.bench.folder / f"{model.stem}_{self.key}_{fast}_{label}"
         config = AppConfig(
             models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels="cmsis_nn", model_data="array",
-            backend="compiled", rows=rows, slower=slower, fast_kernels=fast,
+            backend="compiled", fast_kernels=fast, every_fast_kernel=every, **options,
         )  # fmt: skip
         made = generate(config, folder, tflm_of(None, self.bench.workspace.tflm_revision), golden=False)
         (spec,) = made.spec.models
@@ -507,7 +516,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
-    parser.add_argument("--rows", action="store_true", help="row by row, both ways")
+    parser.add_argument("--rows", action="store_true", help="ours row by row")
+    parser.add_argument("--larger", type=int, metavar="BYTES", help="flash that ours may take more than CMSIS-NN's")
     parser.add_argument("--wait-states", type=int, default=0, metavar="N", help="cycles for each 16 bytes of code")
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
@@ -518,8 +528,8 @@ def main() -> int:
                 if args.models and name not in args.models:
                     continue
                 try:
-                    arm = machine.measure(model, fast=False, rows=False)
-                    own = machine.measure(model, fast=True, rows=args.rows)
+                    arm = machine.measure(model, fast=False)
+                    own = machine.measure(model, fast=True, rows=args.rows, larger=args.larger)
                 except ToolError as error:
                     say(f"\n{name} on {machine.core.name}: {str(error).splitlines()[0][:100]}")
                     continue

@@ -89,7 +89,7 @@ def lines(
     return found
 
 
-def without_zephyr(bench: Bench, model: Path, board: str, slower: int) -> str:
+def without_zephyr(bench: Bench, model: Path, board: str, slower: int, *, fast: bool = False) -> str:
     """.bss and stack of the model by rows, in a program without an operating system."""
     workspace = bench.workspace
     assert workspace.tflm_dir is not None and workspace.cmsis_nn_dir is not None
@@ -97,7 +97,9 @@ def without_zephyr(bench: Bench, model: Path, board: str, slower: int) -> str:
     checkouts = Checkouts(workspace.tflm_dir, workspace.cmsis_nn_dir, bench.folder / "objects", revision)
     machine = next(machine for machine in MACHINES.values() if machine.board == board)
     metal = BareMetal(checkouts, machine, bench.folder / "bare" / load_board(board).file_stem)
-    made = generated(model, bench.folder / "bare_app", "cmsis_nn", revision, board, rows=True, slower=slower)
+    made = generated(
+        model, bench.folder / "bare_app", "cmsis_nn", revision, board, rows=True, slower=slower, picked=fast
+    )
     inputs = random_inputs(runtime_of(made.spec.models[0]).program)
     (want,) = expected(runtime_of(made.spec.models[0]).program, [inputs])
     found = metal.measured(made, inputs, want)
@@ -105,7 +107,7 @@ def without_zephyr(bench: Bench, model: Path, board: str, slower: int) -> str:
     return f"  without Zephyr: .bss {found.bss_bytes:,}, stack {found.stack_bytes:,} of {bound}"
 
 
-def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict) -> None:
+def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict, *, fast: bool = False) -> None:
     """Print the table of one board."""
     say(f"\n{board}, CMSIS-NN's kernels")
     say(f"{'model':24} {'way':12} {'arena':>9} {'flash':>9} {'RAM':>9} {'instructions':>13} {'build s':>7} outputs")
@@ -113,12 +115,12 @@ def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict) -> No
         if name not in GOALS or (wanted and name not in wanted):
             continue
         goal = goal_of(name, board)
-        slower = ("--slower", str(GOALS[name].slower))
+        slower = ("--slower", str(GOALS[name].slower), *(("--fast-kernels",) if fast else ()))
         try:
             interpreted = measured(bench, model, board, INTERPRETER, cold=False)
             by_rows = measured(bench, model, board, COMPILED, cold=False, flags=("--rows", *slower))
             streamed = None
-            bare = without_zephyr(bench, model, board, GOALS[name].slower)
+            bare = without_zephyr(bench, model, board, GOALS[name].slower, fast=fast)
             if goal.streamed is not None:
                 streamed = measured(bench, model, board, COMPILED, cold=False, flags=("--stream-input", *slower))
         except ToolError as error:
@@ -133,13 +135,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-b", "--board", action="append", help=f"default: {' '.join(BOARDS)}; may be repeated")
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    parser.add_argument("--fast-kernels", action="store_true", help="rows with the kernels that it picks")
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
         say_load()
         verdict = Verdict()
         for board in args.board or BOARDS:
             bench.workspace.require(board, "cmsis_nn")
-            compare(bench, board, args.models, verdict)
+            compare(bench, board, args.models, verdict, fast=args.fast_kernels)
         say(f"\n{verdict.met} of {verdict.met + len(verdict.missed)} goals are met")
         for missed in verdict.missed:
             say(f"missed: {missed}")

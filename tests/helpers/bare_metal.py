@@ -184,12 +184,17 @@ def random_inputs(program: CompiledModel) -> list[bytes]:
     return [random_bytes(tensors[index], rng) for index in program.model.main.inputs]
 
 
-def ways(model: Path, app: Path, kernels: str, checkouts: Checkouts, machine: Machine) -> Iterator[Generated]:
-    """The model's app by each way of its front, the one with the least work first, as a budget of RAM finds it."""
+def ways(
+    model: Path, app: Path, kernels: str, checkouts: Checkouts, machine: Machine, *, picked: bool = False
+) -> Iterator[Generated]:
+    """The model's app by each way of its front, the one with the least work first, as a budget of RAM finds it.
+
+    `picked`: with our own kernels where they are faster.
+    """
     ram = 1 << 30
     while True:
         try:
-            made = generated(model, app, kernels, checkouts.revision, machine.board, ram=ram)
+            made = generated(model, app, kernels, checkouts.revision, machine.board, ram=ram, picked=picked)
         except PlanError:
             return
         yield made

@@ -232,8 +232,12 @@ def generated(
     stream: bool = False,
     fast: bool = False,
     recompute: bool = False,
+    picked: bool = False,
 ) -> Generated:
-    """An app of the model, called "net", or of several, called "net0" and so on."""
+    """An app of the model, called "net", or of several, called "net0" and so on.
+
+    `fast`: with our own kernels in each layer that one takes; `picked`: where they are faster.
+    """
     models = (
         (ModelConfig(model, name="net"),)
         if isinstance(model, Path)
@@ -250,7 +254,8 @@ def generated(
         stream_input=stream,
         recompute=recompute,
         ram=ram,
-        fast_kernels=fast,
+        fast_kernels=fast or picked,
+        every_fast_kernel=fast,
     )
     return generate(config, app, tflm, golden=False)
 

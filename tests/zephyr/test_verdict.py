@@ -109,6 +109,20 @@ def test_compiled_sample(tool: Tool, place: Path, sample: str) -> None:
     compare(tool, model, NS, "cmsis_nn", place / "compiled", "--backend", "compiled", accuracy=0.2)
 
 
+def test_a_sample_with_fast_kernels(tool: Tool, place: Path) -> None:
+    """The code of our own kernels is estimated by their shapes."""
+    model, flags = ROOT / "samples" / "digits" / "digits.tflite", ("--backend", "compiled", "--fast-kernels")
+    compare(tool, model, NS, "cmsis_nn", place / "compiled", *flags, accuracy=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--larger", "0"), ("--rows",)], ids=["any", "larger", "rows"])
+@pytest.mark.parametrize("name", MODELS)
+def test_stock_model_with_fast_kernels(tool: Tool, place: Path, shared: Path, name: str, more: tuple[str, ...]) -> None:
+    model, flags = shared / "models" / f"{name}.tflite", ("--backend", "compiled", "--fast-kernels")
+    compare(tool, model, NS, "cmsis_nn", place / "compiled", *flags, *more, accuracy=0.2)
+
+
 def test_a_model_that_overflows(tool: Tool, place: Path, tmp_path: Path) -> None:
     model = tmp_path / "too_large.tflite"
     model.write_bytes(dense_chain([640, 400, 120, 10]))

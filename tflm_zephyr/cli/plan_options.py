@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command, percent, size
+from tflm_zephyr.cli.options import Commands, add_command, percent, size, size_or_none
 
 
 def add_plan(commands: Commands) -> None:
@@ -72,6 +72,12 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recompute", action="store_true", help="with --rows: also the ways that compute rows again to need less RAM"
     )
+    parser.add_argument(
+        "--larger",
+        type=size_or_none,
+        metavar="BYTES",
+        help="how much more flash fast kernels may take than CMSIS-NN's, as an estimate: 0, 8K (default: any)",
+    )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument(
         "--svg", type=Path, metavar="FILE", help="draw the arena before and after, or with --rows the ways, as an SVG"
@@ -128,7 +134,13 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
         "--fast-kernels",
         action="store_true",
         default=None,
-        help="int8 layers of compiled code call kernels of its own, with weights laid out for them",
+        help="int8 layers of compiled code call kernels of its own, with weights laid out, where that is faster",
+    )
+    parser.add_argument(
+        "--larger",
+        type=size_or_none,
+        metavar="BYTES",
+        help="how much more flash fast kernels may take than CMSIS-NN's, as an estimate: 0, 8K (default: any)",
     )
     parser.add_argument(
         "--slower",

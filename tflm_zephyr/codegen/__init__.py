@@ -20,7 +20,7 @@ from tflm_zephyr.codegen.arena_json import (
 )
 from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER, backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
-from tflm_zephyr.codegen.backends.compiled import compiled_beside
+from tflm_zephyr.codegen.backends.compiled import compiled_beside, fast_remark, more_flash_bytes
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.held_files import load_config, with_held
@@ -68,6 +68,7 @@ __all__ = [
     "compiled_beside",
     "data_sha256",
     "dump_measurements",
+    "fast_remark",
     "folder_of",
     "generate",
     "identifier",
@@ -78,6 +79,7 @@ __all__ = [
     "measurements_path",
     "measures_arenas",
     "model_changes",
+    "more_flash_bytes",
     "moved",
     "own_path",
     "plan_request",

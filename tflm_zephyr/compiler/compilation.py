@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -12,6 +12,7 @@ from tflm_zephyr.compiler.fast_layers import fast_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import Registrations, framed_layer
+from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, choice_of, smaller_choices
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, plan_scopes
 from tflm_zephyr.compiler.operators import (
@@ -30,18 +31,19 @@ from tflm_zephyr.compiler.operators import (
     slicing,
 )
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import ALIGNMENT, CompiledModel, Layer, Place
+from tflm_zephyr.compiler.program import ALIGNMENT, CompiledModel, Layer, Place, more_work
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
 from tflm_zephyr.compiler.shapes import misfit
-from tflm_zephyr.errors import ModelError
+from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import cortex_m_sizes
 
 _POINTER_BYTES = 4
+_LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
 
 _FAMILIES = (
     activation,
@@ -80,6 +82,8 @@ def compile_model(
     stream: bool = False,
     fast: bool = False,
     recompute: bool = False,
+    pick: bool = False,
+    larger: int | None = None,
 ) -> CompiledModel:
     """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
 
@@ -89,25 +93,103 @@ def compile_model(
     or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
     that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does. `stream`: the input
     comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot. `fast`: operators
-    that have one of our own kernels call that. `recompute`: layers may compute rows again, within `slower`; with `ram`
-    they do where nothing else fits.
+    that have one of our own kernels call that; with `pick` only those that are estimated to be faster so, with code
+    and constants that take at most `larger` bytes of flash more than CMSIS-NN's, or any number where that is None.
+    `recompute`: layers may compute rows again, within `slower`; with `ram` they do where nothing else fits.
     """
-    parts = _parts(model, libraries, registrations, fast)
-    streamed = parts.stream() if stream else None
-    if parts.making.flat is not None:
-        memory, steps = plan_scopes(model, parts.making.flat, parts.layers)
-        return parts.compiled(memory, steps)
-    if ram is not None:
-        memory = plan_within(model, parts.layers, libraries, ram, parts.arena_bytes, slower=slower, stream=streamed)
-    elif streamed is not None:
-        budget = SLOWER if slower is None else slower
-        memory = plan_rows(model, parts.layers, libraries, slower=budget, stream=streamed, recompute=recompute)
-    elif rows or recompute:
-        budget = SLOWER if slower is None else slower
-        memory = plan_rows(model, parts.layers, libraries, slower=budget, recompute=recompute)
-    else:
-        memory = plan_memory(model, parts.layers, libraries, slower=SLOWER if slower is None else slower)
-    return parts.compiled(memory, len(parts.layers))
+    source = _Source(model, libraries, registrations or {})
+    ways = _Ways(slower, rows, ram, stream, recompute)
+    choice = source.choice(larger) if fast and pick else None
+    if choice is None:
+        parts = source.parts(fast)
+        return parts.compiled(*ways.memory(parts))
+    choice, parts, (memory, steps) = _picked(source, ways, choice)
+    if ram is None and choice.own:
+        choice = replace(choice, other_arena_bytes=_without_ours(source, ways))
+    return parts.compiled(memory, steps, choice)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The ways to plan a model's memory that compile_model() was asked for."""
+
+    slower: float | None
+    rows: bool
+    ram: int | None
+    stream: bool
+    recompute: bool = False
+
+    def memory(self, parts: _Parts) -> tuple[MemoryPlan, int]:
+        """The plan, and its number of steps. PlanError and ModelError as compile_model()."""
+        model, layers, libraries, steps = parts.running, parts.layers, parts.making.libraries, len(parts.layers)
+        streamed = parts.stream() if self.stream else None
+        if parts.making.flat is not None:
+            return plan_scopes(parts.original, parts.making.flat, layers)
+        if self.ram is not None:
+            arena = parts.arena_bytes
+            return plan_within(model, layers, libraries, self.ram, arena, slower=self.slower, stream=streamed), steps
+        budget = SLOWER if self.slower is None else self.slower
+        if streamed is not None or self.rows or self.recompute:
+            again = self.recompute
+            return plan_rows(model, layers, libraries, slower=budget, stream=streamed, recompute=again), steps
+        return plan_memory(model, layers, libraries, slower=budget), steps
+
+
+_Planned = tuple[Choice, "_Parts", tuple[MemoryPlan, int]]
+
+
+def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
+    """The choice, or where `ram` asks for it one with less RAM, and its plan. PlanError where none fits."""
+    parts = source.parts(choice)
+    if ways.ram is None or parts.making.flat is not None:
+        return choice, parts, ways.memory(parts)
+    found: list[tuple[float, _Planned]] = []
+    for one in _ladder(source, ways, choice):
+        try:
+            parts = source.parts(one)
+            memory = ways.memory(parts)
+        except PlanError as caught:
+            error = caught
+            continue
+        more = more_work(memory[0].layers)
+        found.append((one.cycles * (1 + more), (one, parts, memory)))
+        if one is choice and more <= _LITTLE:
+            break
+    if not found:
+        raise error
+    return min(found, key=lambda each: each[0])[1]
+
+
+def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
+    """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's."""
+    yield choice
+    streamed = source.parts(choice).stream() if ways.stream else None
+
+    def whole(one: Choice) -> MemoryPlan:
+        parts = source.parts(one)
+        return plan_memory(parts.running, parts.layers, parts.making.libraries, slower=ways.slower or 0.0)
+
+    def by_rows(one: Choice) -> MemoryPlan:
+        parts, slower = source.parts(one), SLOWER if ways.slower is None else ways.slower
+        return plan_rows(parts.running, parts.layers, parts.making.libraries, slower=slower, stream=streamed)
+
+    assert ways.ram is not None
+    for plan in (by_rows,) if ways.stream else (whole, by_rows):
+        for smaller, memory in smaller_choices(choice, plan):
+            if source.parts(smaller).arena_bytes(memory) <= ways.ram:
+                yield smaller
+                break
+    yield choice.without(choice.own, LESS_RAM)
+
+
+def _without_ours(source: _Source, ways: _Ways) -> int | None:
+    """All RAM of the same model without our kernels; None where that cannot be planned within the same limits."""
+    parts = source.parts(fast=False)
+    try:
+        memory, _ = ways.memory(parts)
+    except PlanError:
+        return None
+    return parts.arena_bytes(memory)
 
 
 @dataclass(frozen=True)
@@ -126,30 +208,77 @@ def front_of(
     stream: bool = False,
     fast: bool = False,
     recompute: bool = False,
+    pick: bool = False,
+    larger: int | None = None,
 ) -> tuple[FrontPoint, ...]:
     """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
 
     `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot. `recompute`: also those
-    that compute rows again.
+    that compute rows again. The others are those of compile_model().
     """
-    parts = _parts(model, libraries, registrations, fast)
+    source = _Source(model, libraries, registrations or {})
+    choice = source.choice(larger) if fast and pick else None
+    parts = source.parts(fast if choice is None else choice)
     streamed = parts.stream() if stream else None
     if parts.making.flat is not None:
-        return (FrontPoint(compile_model(model, libraries, registrations=registrations, fast=fast), 0.0),)
+        return (FrontPoint(parts.compiled(*_Ways(None, False, None, stream).memory(parts), choice), 0.0),)
     plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute)
-    return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers)), one.slower) for one in plans)
+    return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
 
 
-def _parts(model: Model, libraries: Sequence[KernelLibrary], registrations: Registrations | None, fast: bool) -> _Parts:
-    flat = flatten(model) if needs_flattening(model) else None
-    running = model if flat is None else flat.model
-    _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
-    bodies = {} if flat is None else _bodies(flat)
-    nodes = [Node(running, running.main, operator) for operator in running.main.operators]
-    if flat is not None:
-        nodes = [nodes[operator] for body in bodies.values() for operator in body]
-    making = _Making(libraries, Constants(), registrations or {}, flat, fast)
-    return _Parts(running, making, bodies, tuple(making.layer(node) for node in nodes))
+@dataclass(frozen=True)
+class _Source:
+    """A model, and the kernels that it may have."""
+
+    model: Model
+    libraries: Sequence[KernelLibrary]
+    registrations: Registrations
+
+    def parts(self, fast: bool | Choice) -> _Parts:
+        """All but memory: with our kernels in every layer that one takes, in none, or as chosen."""
+        flat, running, bodies, nodes = self._flattened()
+        _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
+        choice = fast if isinstance(fast, Choice) else None
+        making = _Making(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
+        return _Parts(self.model, running, making, bodies, tuple(making.layer(node) for node in nodes))
+
+    def choice(self, larger: int | None) -> Choice | None:
+        """The fastest kernels by the tables; None where these libraries' were not measured."""
+        _, _, _, nodes = self._flattened()
+
+        def own(node: Node, constants: Constants) -> Layer | None:
+            return _own(node, self.libraries, constants)[0]
+
+        def other(node: Node, constants: Constants) -> Layer | None:
+            try:
+                return _build(node, self.libraries, constants)
+            except (NotDirectError, ModelError):
+                return None
+
+        return choice_of(nodes, own, other, self.libraries, larger)
+
+    def _flattened(self) -> tuple[Flat | None, Model, dict[int, tuple[int, ...]], list[Node]]:
+        """The flat form of a model with subgraphs, what runs, the operators of its subgraphs, and all of them."""
+        flat = flatten(self.model) if needs_flattening(self.model) else None
+        running = self.model if flat is None else flat.model
+        bodies = {} if flat is None else _bodies(flat)
+        nodes = [Node(running, running.main, operator) for operator in running.main.operators]
+        if flat is not None:
+            nodes = [nodes[operator] for body in bodies.values() for operator in body]
+        return flat, running, bodies, nodes
+
+
+def _own(node: Node, libraries: Sequence[KernelLibrary], constants: Constants) -> tuple[Layer | None, str]:
+    """The operator by our own kernel, or why it has none."""
+    if misfit(node):
+        return None, ""
+    try:
+        layer = fast_layer(LayerBuilder(node, node.operator.index, libraries, constants))
+    except NotFastError as reason:
+        return None, str(reason)
+    except (NotDirectError, ArithmeticError):
+        return None, "has parameters that are left to TFLM's kernel"
+    return layer, ""
 
 
 def why_not(model: Model, libraries: Sequence[KernelLibrary]) -> dict[int, str]:
@@ -206,6 +335,7 @@ class _Making:
     registrations: Registrations
     flat: Flat | None
     fast: bool
+    choice: Choice | None = None
 
     def layer(self, node: Node) -> Layer:
         """The operator by direct code, or else as TFLM's own kernel. ModelError where neither takes it."""
@@ -219,14 +349,12 @@ class _Making:
     def _direct_or_framed(self, node: Node) -> Layer:
         constants = self.constants
         arrays, shared = dict(constants.arrays), dict(constants.shared)
-        why = ""
-        try:
-            if self.fast and not misfit(node):
-                builder = LayerBuilder(node, node.operator.index, self.libraries, constants)
-                return fast_layer(builder)
-        except (NotFastError, NotDirectError, ArithmeticError) as reason:
+        why = "" if self.choice is None else self.choice.why.get(node.operator.index, "")
+        if self.fast and not why:
+            own, why = _own(node, self.libraries, constants)
+            if own is not None:
+                return own
             constants.arrays, constants.shared = dict(arrays), dict(shared)  # without those of the attempt
-            why = str(reason) if isinstance(reason, NotFastError) else "has parameters that are left to TFLM's kernel"
         try:
             return replace(_build(node, self.libraries, constants), not_fast=why)
         except NotDirectError:
@@ -238,8 +366,9 @@ class _Making:
 
 @dataclass(frozen=True)
 class _Parts:
-    """All of a compiled model but its memory."""
+    """All of a compiled model but its memory. `running` is the `original`, or its flat form."""
 
+    original: Model
     running: Model
     making: _Making
     bodies: Mapping[int, tuple[int, ...]]
@@ -258,7 +387,7 @@ class _Parts:
         prepare = _prepare_bytes(self.layers, self.making.libraries)
         return align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + _state_bytes(self.layers)
 
-    def compiled(self, memory: MemoryPlan, steps: int) -> CompiledModel:
+    def compiled(self, memory: MemoryPlan, steps: int, choice: Choice | None = None) -> CompiledModel:
         """The model with this memory, proven."""
         constants = self.making.constants
         state, prepare = _state_bytes(self.layers), _prepare_bytes(self.layers, self.making.libraries)
@@ -279,6 +408,7 @@ class _Parts:
             bodies=self.bodies,
             steps=steps,
             owners=memory.owners,
+            choice=choice,
         )
         prove(compiled, self.making.libraries)
         return compiled

@@ -8,6 +8,7 @@ input's offset folded in; all forms but TFLM's own arithmetic are proven for the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.compiler.fixed_point import Multiplier
@@ -29,19 +30,29 @@ if TYPE_CHECKING:
 
 _GAIN = 256
 _SUMS = 2**31
+_KEPT = 256  # layers, whose search takes far longer than all else: a model's are made for each way to run it
 
 
 class NotFastError(Exception):
     """The operator has none of our kernels; the text says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sums:
-    """A layer's sums of products: weights[channel, tap], each channel's bias and multiplier."""
+    """A layer's sums of products: weights[channel, tap], each channel's bias and multiplier. Equal by content."""
 
     weights: NDArray[numpy.int64]
     bias: tuple[int, ...]
     multipliers: tuple[Multiplier, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sums) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.weights.shape, self.weights.tobytes(), self.bias, self.multipliers
 
     @property
     def channels(self) -> int:
@@ -109,6 +120,7 @@ class Requantisation:
     words: list[tuple[int, ...]]
 
 
+@lru_cache(maxsize=_KEPT)
 def requantisation(of: Quantities) -> Requantisation:
     """The cheapest form that is proven, or TFLM's arithmetic. NotFastError for sums beyond 32 bits."""
     name, offsets, words = _form(of)
@@ -118,6 +130,7 @@ def requantisation(of: Quantities) -> Requantisation:
     return Requantisation(name, [(start, *row) for start, row in zip(starts, words, strict=True)])
 
 
+@lru_cache(maxsize=_KEPT)
 def joined(of: Quantities) -> Requantisation | None:
     """The floor form for joined weights of pairs of channels; None where weights, sums or constants forbid it."""
     sums = of.sums

@@ -29,6 +29,8 @@ from tflm_zephyr.model import Tensor, TensorType
 
 CMSIS_NN = "cmsis_nn"
 CMSIS_HEADER = "arm_nnfunctions.h"
+PADDING = "padding"
+"""The kind of the arrays in Constants that hold one value, over and over."""
 CMSIS_SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 _INT32 = range(-(2**31), 2**31)
 _MOST_LOOPS = 4
@@ -56,7 +58,7 @@ class Constants:
 
     def padding(self, value: int, size: int) -> str:
         """The name of the array of this value, which is as long as the longest one asked for."""
-        name, key = f"padding_{value}".replace("-", "minus_"), ("padding", bytes([value & 255]))
+        name, key = f"padding_{value}".replace("-", "minus_"), (PADDING, bytes([value & 255]))
         size = max(size, self.arrays[key].elements if key in self.arrays else 0)
         self.arrays[key] = ConstantArray(name, "int8_t", size, key[1] * size, f"padding with {value}")
         return name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tflm_zephyr.compiler.flattening import Flat
 from tflm_zephyr.compiler.row_program import RowForm, RowSegment, StreamedInput
@@ -343,6 +343,35 @@ class Place:
     dead: int
 
 
+class Chosen(Protocol):
+    """The kernels of a model's layers, chosen by their costs: kernel_choice.Choice."""
+
+    @property
+    def functions(self) -> Mapping[str, tuple[int, int]]:
+        """Our functions that layers call: estimated bytes of code, and by how much that may differ."""
+
+    @property
+    def call_bytes(self) -> int:
+        """Bytes of the layers' functions that call them."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all layers with our kernels were measured."""
+
+    @property
+    def more_flash_bytes(self) -> int:
+        """Estimated bytes of flash that the choice takes more than CMSIS-NN's kernels do."""
+
+    def remark(self, arena_bytes: int) -> str:
+        """The costs in words; `arena_bytes` is all RAM of the model."""
+
+    def report(self) -> dict[str, Any]:
+        """The numbers of the whole model."""
+
+    def layer_report(self, operator: int) -> dict[str, Any]:
+        """The numbers of a layer; nothing where it had no choice."""
+
+
 @dataclass(frozen=True)
 class CompiledModel:
     """A model as code. `offsets` gives the arena offset of each tensor of the main subgraph that is not constant.
@@ -355,7 +384,7 @@ class CompiledModel:
     A model with subgraphs or resource variables is flattened (see flattening.Flat, `flat`): `bodies` has the layers of
     each subgraph that runs, by operator, the main one's as 0; without, all layers are the main subgraph's. `steps` is
     the number of steps that `places` count. `owners` gives each buffer of `plan` its tensor of the main subgraph, the
-    largest where several share it, or SCRATCH and its layer.
+    largest where several share it, or SCRATCH and its layer. `choice`: how kernels were chosen by their costs.
     """
 
     model: Model
@@ -373,6 +402,7 @@ class CompiledModel:
     bodies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     steps: int = 0
     owners: tuple[tuple[int, int], ...] = ()
+    choice: Chosen | None = None
 
     @property
     def slower(self) -> float:
@@ -577,7 +607,9 @@ class CompiledModel:
                     ]
                     or by_rows.get(layer.operator, []),
                     **({"fast": layer.fast, "not_fast": layer.not_fast} if layer.fast or layer.not_fast else {}),
+                    **({} if self.choice is None else self.choice.layer_report(layer.operator)),
                 }
                 for layer in self.layers
             ],
+            **({} if self.choice is None else {"choice": self.choice.report()}),
         }

@@ -147,7 +147,8 @@ def row_plans(
     """
     work = sum(layer.macs for layer in layers)
     chain = chain_of(model, layers, libraries, stream)
-    budgets = _WHOLE_BUDGETS if stream is None else ()
+    in_runs = any(call.runs is not None for layer in layers for call in layer.calls)
+    budgets = () if stream is not None else _WHOLE_BUDGETS if in_runs else _WHOLE_BUDGETS[:1]
     plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
     cuts = front(chain, float(work), recompute=recompute)
     for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:

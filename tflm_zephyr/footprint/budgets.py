@@ -4,7 +4,8 @@
 RAM is each model's, known to the byte. Flash is the whole app's on each of its boards, an estimate with an error bound
 (see estimate): the estimate itself has to be within the budget. Ways to run the app are tried in this order: what
 `generate` would choose without a budget of flash, the other backend, and both with the reference kernels, where backend
-and kernels are "auto". Within a backend the compiler finds the layers that run row by row, for RAM and work.
+and kernels are "auto". Within a backend the compiler finds the layers that run row by row, for RAM and work. Where fast
+kernels exceed the flash, as many of them are taken as fit.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from tflm_zephyr.boards import AUTO, REFERENCE, Board
-from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig, AppSpec, Generated, generate
+from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig, AppSpec, Generated, generate, more_flash_bytes
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import RegionEstimate, Runs, verdict
 from tflm_zephyr.host import OnRun
@@ -72,6 +74,7 @@ def generate_within(
     for chosen in _ways(config):
         try:
             found = made(chosen, golden=False)
+            chosen, found = _with_less_code(chosen, found, made)
         except (AppError, BuildError, ModelError, PlanError) as error:
             if chosen.backend != AUTO:  # the other two say why neither is possible
                 faults.setdefault(_way(chosen.backend, [chosen.kernels]), error.what)
@@ -84,6 +87,22 @@ def generate_within(
         faults.setdefault(_way(found.spec.backend, found.spec.kernels), fault)
     hint = "Allow more, or take a smaller model"
     raise AppError("; ".join(f"{way}: {fault}" for way, fault in faults.items()), where=_label(config), hint=hint)
+
+
+class _Maker(Protocol):
+    def __call__(self, chosen: AppConfig, *, golden: bool) -> Generated:
+        """The app by this config."""
+
+
+def _with_less_code(config: AppConfig, found: Generated, made: _Maker) -> tuple[AppConfig, Generated]:
+    """The app with as many fast kernels as the budget of flash allows, where all that are faster exceed it."""
+    more = more_flash_bytes(found.spec)
+    flash = _flash(found.spec, Runs(tuple(model.runs for model in config.models)))
+    if more is None or flash.estimate is None or config.flash is None or flash.bytes <= config.flash:
+        return config, found
+    allowed = max(0, more - (flash.bytes - config.flash)) // len(config.models)
+    less = replace(config, larger=allowed if config.larger is None else min(allowed, config.larger))
+    return less, made(less, golden=False)
 
 
 def _ways(config: AppConfig) -> Iterator[AppConfig]:

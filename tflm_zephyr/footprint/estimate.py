@@ -111,11 +111,10 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     found = base_for(spec, board)
     if found is None:
         return Verdict(board.name, reason=f"nothing was measured for its core ({board.core or board.arch})")
-    base, library = found.base, _library(spec, board)
-    kernels = kernels_for(spec, library, found)
+    base, library, own = found.base, _library(spec, board), backend.sizes(spec)
+    kernels = kernels_for(spec, library, found, own.registrations)
     other_flash, other_ram, other_notes = revisions_for(spec, library, base, kernels.need)
     runs = runs or Runs(tuple(len(model.golden) for model in spec.models))
-    own = backend.sizes(spec)
     parts = _parts(spec, own, base, kernels.need, runs)
     padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
     if spec.float_outputs and not base.core.endswith(FPU):

@@ -77,10 +77,9 @@ def base_for(spec: AppSpec, board: Board) -> BaseFound | None:
     )
 
 
-def kernels_for(spec: AppSpec, library: str, found: BaseFound) -> KernelsFound:
-    """All kernels of the app, of `library`, on the board whose base was `found`."""
+def kernels_for(spec: AppSpec, library: str, found: BaseFound, names: tuple[str, ...]) -> KernelsFound:
+    """All kernels of the app, of `library` and by registration `names`, on the board whose base was `found`."""
     base = found.base
-    names = tuple(sorted({name for model in spec.models for name in model.runtime.registrations}))
     facts = sized_revision(spec.tflm_revision)
     need = kernel_need(names, library, base.core, linked=base.linked, revision=facts)
     notes: list[str] = []

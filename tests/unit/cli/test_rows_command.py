@@ -131,6 +131,53 @@ def test_fast_kernels_have_ways_of_their_own(model: Path, tmp_path: Path, capsys
     assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] == fast[0]["arena_bytes"]
 
 
+def test_the_front_says_which_kernels_it_picks(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(front(model, capsys, "--json", "--fast-kernels"))
+    checked(document, "the output")
+    assert document["choice"]["estimated_cycles"] < document["choice"]["cmsis_nn_cycles"]
+    first = document["layers"][0]
+    assert first["estimated_cycles"] < first["runner_up"]["estimated_cycles"]
+    assert "chosen by estimates for cortex-m3: " in front(model, capsys, "--fast-kernels")
+
+
+def test_larger_limits_the_flash_of_fast_kernels(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["generate", str(model), *FLAGS, "--fast-kernels", "--json"]
+    choices = []
+    for name, more in (("any", ()), ("none", ("--larger", "0"))):
+        assert main([*flags, "-o", str(tmp_path / name), *more]) == 0
+        document = json.loads(capsys.readouterr().out)
+        checked(document, "the output")
+        choices.append(document["models"][0]["choice"])
+    assert choices[1]["more_flash_bytes"] <= 0 < choices[0]["more_flash_bytes"]
+    assert choices[0]["estimated_cycles"] < choices[1]["estimated_cycles"] <= choices[1]["cmsis_nn_cycles"]
+    assert "larger: 0" in (tmp_path / "none" / "tflm" / "app.yaml").read_text()
+    assert main(["generate", "-o", str(tmp_path / "none"), "--check"]) == 0
+
+
+def test_larger_is_about_fast_kernels(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", str(model), *FLAGS, "--larger", "0", "-o", str(tmp_path / "app")]) == 1
+    assert "--larger is the flash of fast kernels, and there are none" in capsys.readouterr().err
+    assert main(["plan", str(model), "--rows", "--larger", "1K"]) == 1
+    assert "Take --fast-kernels" in capsys.readouterr().err
+
+
+def test_a_budget_of_flash_takes_as_many_fast_kernels_as_fit(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["generate", str(model), *FLAGS, "--fast-kernels", "--backend", "compiled", "--json"]
+    assert main([*flags, "-o", str(tmp_path / "all")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    flash, every = document["fit"][0]["flash"]["used_bytes"], document["models"][0]["choice"]
+    assert document["fit"][0]["fits"] == "yes"
+    assert main([*flags, "-o", str(tmp_path / "some"), "--flash", str(flash - 1500)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    some = document["models"][0]["choice"]
+    assert document["fit"][0]["flash"]["used_bytes"] <= flash - 1500
+    assert every["estimated_cycles"] < some["estimated_cycles"] < some["cmsis_nn_cycles"]
+
+
 def test_a_plan_of_the_arena_has_no_fast_kernels(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(model), "--fast-kernels"]) == 1
     assert "Plan that with --rows" in capsys.readouterr().err

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tflm_zephyr.codegen import fast_remark
+
 if TYPE_CHECKING:
     from tflm_zephyr.compiler import CompiledModel, FrontPoint
 
@@ -23,16 +25,25 @@ class Streamed:
 def plain(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Streamed) -> dict[str, Any]:
     """The document: a way for each point, the smallest first, and the reasons at the smallest one."""
     smallest = points[0].compiled
+    choice = smallest.choice
     return {
         "model": path.name,
         "kernels": kernels,
         "ways": _ways(points),
         "streamed": {"ways": _ways(streamed.points), "why": streamed.why},
+        **({} if choice is None else {"choice": choice.report(), "layers": _layers(smallest)}),
         "whole": [
             {"operator": operator, "key": smallest.layers[place].key, "why": why}
             for place, operator, why in _reasons(smallest)
         ],
     }
+
+
+def _layers(compiled: CompiledModel) -> list[dict[str, Any]]:
+    """The kernel of each layer that had two to choose from, and the runner-up."""
+    assert compiled.choice is not None
+    found = ((layer, compiled.choice.layer_report(layer.operator)) for layer in compiled.layers)
+    return [{"operator": layer.operator, "key": layer.key, **costs} for layer, costs in found if costs]
 
 
 def _ways(points: Sequence[FrontPoint]) -> list[dict[str, Any]]:
@@ -60,6 +71,7 @@ def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Strea
     """The table for people, and the reasons."""
     lines = [
         f"{path.name}, {kernels}: ways to run as compiled code",
+        *([remark] if (remark := fast_remark(path.stem, points[-1].compiled)) else []),
         "",
         "  RAM, bytes    more work  layers row by row",
     ]

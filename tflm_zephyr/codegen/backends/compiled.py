@@ -13,7 +13,7 @@ from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.backends.compiled_sizes import savings
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
-from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model
+from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
@@ -35,7 +35,8 @@ class CompiledSpec:
     """A model as compiled code. `data` is the .tflite file that TFLM on the host runs in its place.
 
     `registrations` are TFLM's functions whose kernels call the same functions, for the bound of the stack: no layer
-    goes deeper than TFLM's kernel of its operator. `custom_headers` declare the registrations of the user's operators.
+    goes deeper than TFLM's kernel of its operator. `linked` are those of operators whose kernels are not all ours.
+    `custom_headers` declare the registrations of the user's operators.
     """
 
     data: bytes
@@ -43,6 +44,7 @@ class CompiledSpec:
     cores: tuple[str, ...]
     registrations: tuple[str, ...] = ()
     custom_headers: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
 
     @property
     def flash_bytes(self) -> int:
@@ -139,7 +141,10 @@ class Compiled(Backend):
         unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))
         interpreted, _ = interpreter_model(item, setup)
         headers = tuple(sorted({custom.header for custom in item.config.custom_operators}))
-        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations, headers)
+        wholly_own = {layer.key for layer in program.layers if layer.fast}
+        wholly_own -= {layer.key for layer in program.layers if not layer.fast}
+        linked = interpreted.registrations if not wholly_own else linked_names(item, setup, without=wholly_own)
+        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations, headers, linked)
         return runtime, ArenaSpec(program.arena_bytes, "planned", note, unknown=unknown)
 
     def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
@@ -168,13 +173,16 @@ class Compiled(Backend):
     def sizes(self, app: AppSpec) -> BackendSizes:
         """Constants and arenas, and the bytes that layers take less than TFLM's interpreter and kernels."""
         runtimes = [runtime_of(model) for model in app.models]
-        distinct = tuple(sorted({name for runtime in runtimes for name in runtime.registrations}))
+        distinct = tuple(sorted({name for runtime in runtimes for name in runtime.linked}))
         cores = {core for runtime in runtimes for core in runtime.cores}
         less = savings([runtime.program for runtime in runtimes], plain=cores == {"plain"})
+        own = own_functions([runtime.program for runtime in runtimes])
+        code, unsure = (sum(sizes) for sizes in zip((0, 0), *(own or {}).values(), strict=True))
+        code += sum(one.program.choice.call_bytes for one in runtimes if one.program.choice is not None)
         whys = (
             (len(runtimes) > 1, "several compiled models in one app were not measured"),
             (app.kernels != (CMSIS_NN,), "compiled code with reference kernels was not measured"),
-            (has_fast_kernels(app), "compiled code with kernels of its own was not measured"),
+            (own is None, "some of these layers' own kernels were not measured"),
         )
         return BackendSizes(
             models=tuple(
@@ -184,10 +192,13 @@ class Compiled(Backend):
                 )
                 for model in app.models
             ),
-            app=(SizePart("without the interpreter", -less.flash_bytes, -less.ram_bytes),),
+            app=(
+                SizePart("without the interpreter", -less.flash_bytes, -less.ram_bytes),
+                *([SizePart("fast kernels", code, 0)] if own else []),
+            ),
             registrations=distinct,
             table_bytes=-RESOLVER_ENTRY_BYTES * len(distinct),  # there is no resolver
-            unsure_flash_bytes=less.unsure_flash_bytes,
+            unsure_flash_bytes=less.unsure_flash_bytes + unsure,
             unsure_ram_bytes=less.unsure_ram_bytes,
             unmeasured=tuple(why for applies, why in whys if applies),
         )
@@ -255,17 +266,41 @@ def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
 
 
 def fast_remark(name: str, program: CompiledModel) -> str:
-    """The layers with one of our own kernels, and why others of their kinds have none; "" where none was asked for."""
+    """The layers with one of our own kernels, and why others of their kinds have none; "" where none was asked for.
+
+    Where kernels were chosen by their costs: the costs, and the RAM where it is more than without them.
+    """
     asked = [layer for layer in program.layers if layer.fast or layer.not_fast]
     if not asked:
         return ""
     number = sum(layer.fast for layer in asked)
-    without = [
-        f"layer {layer.operator} ({layer.key}) {layer.not_fast}"
-        for layer in asked
-        if layer.key in FAST_KEYS and not layer.fast
-    ]
-    return f"{name}: fast kernels in {number} of {len(asked)} layers" + "".join(f"; {why}" for why in without)
+    without: dict[str, list[str]] = {}
+    for layer in asked:
+        if layer.key in FAST_KEYS and not layer.fast:
+            without.setdefault(layer.not_fast, []).append(f"{layer.operator} ({layer.key})")
+    costs = "" if program.choice is None else program.choice.remark(program.arena_bytes)
+    return f"{name}: fast kernels in {number} of {len(asked)} layers{costs}" + "".join(
+        f"; {'layer' if len(layers) == 1 else 'layers'} {', '.join(layers)} {why}" for why, layers in without.items()
+    )
+
+
+def own_functions(programs: Sequence[CompiledModel]) -> dict[str, tuple[int, int]] | None:
+    """Our functions that the programs share: bytes of code and their error; None where they were not all measured."""
+    found: dict[str, tuple[int, int]] = {}
+    for program in programs:
+        if program.choice is not None and program.choice.complete:
+            found.update(program.choice.functions)
+        elif any(layer.fast for layer in program.layers):
+            return None
+    return found
+
+
+def more_flash_bytes(app: AppSpec) -> int | None:
+    """Estimated bytes of flash that fast kernels take more than CMSIS-NN's; None where none were chosen by costs."""
+    runtimes = [model.runtime for model in app.models]
+    found = [one.program.choice for one in runtimes if isinstance(one, CompiledSpec)]
+    chosen = [choice.more_flash_bytes for choice in found if choice is not None]
+    return sum(chosen) if chosen else None
 
 
 def again_remark(name: str, program: CompiledModel) -> str:
@@ -304,6 +339,8 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         stream=setup.app.stream_input,
         fast=setup.app.fast_kernels,
         recompute=setup.app.recompute,
+        pick=not setup.app.every_fast_kernel,
+        larger=setup.app.larger,
     )
 
 

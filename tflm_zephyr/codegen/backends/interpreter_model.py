@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tflm_zephyr.boards import CMSIS_NN
 from tflm_zephyr.codegen.app_file import ModelConfig
@@ -37,6 +37,16 @@ def interpreter_model(item: PreparedModel, setup: BuildSetup) -> tuple[Interpret
         _check_static(item.config)
         return with_static_plan(runtime, item)
     return runtime, _arena(item)
+
+
+def linked_names(item: PreparedModel, setup: BuildSetup, *, without: Collection[str]) -> tuple[str, ...]:
+    """The registration functions of all builtin operators but those `without`, by key, and of custom ones."""
+    typed = typed_names(item, setup)
+    calls = item.resolver.calls
+    kept = [
+        call for call in calls if isinstance(call, op_resolver.CustomOperator) or call.custom or call.key not in without
+    ]
+    return tuple(sorted(_registration(call, typed) for call in kept))
 
 
 def registrations(prepared: Sequence[PreparedModel]) -> tuple[str, ...]:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels by their costs: the faster one, and those that a budget of flash or RAM asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.kernel_grid import GridLayer, grid_model
+from tests.helpers.model_builder import ModelBuilder
+from tflm_zephyr.compiler import CompiledModel, compile_model, kernel_choice
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
+from tflm_zephyr.kernels import KernelLibrary, kernel_library
+from tflm_zephyr.model import parse_model
+
+M3, M4 = kernel_library("cmsis_nn"), kernel_library("cmsis_nn", dsp=True)
+FASTER = GridLayer("CONV_2D", 6, 6, 32, 16)
+OTHER = GridLayer("CONV_2D", 6, 6, 8, 16, (3, 3))
+
+
+@pytest.fixture
+def slow_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table in which our convolutions of windows take ten times as long."""
+
+    def slowed(core: CoreCosts) -> CoreCosts:
+        name = f"{FAST}::Convolution"
+        cycles = core.kernels[name].cycles
+        slow = replace(cycles, factors={term: 10 * factor for term, factor in cycles.factors.items()})
+        return replace(core, kernels={**core.kernels, name: replace(core.kernels[name], cycles=slow)})
+
+    def costs(names: Collection[str]) -> Costs:
+        return Costs(tuple(map(slowed, costs_of(names).cores)))
+
+    monkeypatch.setattr(kernel_choice, "costs_of", costs)
+
+
+def picked(
+    *layers: GridLayer, core: KernelLibrary = M3, larger: int | None = None, ram: int | None = None
+) -> CompiledModel:
+    model = parse_model(grid_model(layers))
+    return compile_model(model, (core,), fast=True, pick=True, larger=larger, ram=ram)
+
+
+@pytest.mark.usefixtures("slow_windows")
+def test_each_layer_has_the_kernel_with_fewer_cycles() -> None:
+    found = picked(FASTER, OTHER)
+    assert [layer.fast for layer in found.layers] == [True, False]
+    assert found.layers[1].not_fast == "with CMSIS-NN's kernel, which is estimated to be faster"
+    for row in found.report()["layers"]:
+        assert row["estimated_cycles"] < row["runner_up"]["estimated_cycles"]
+
+
+def test_every_layer_has_ours_where_nothing_is_picked() -> None:
+    model = parse_model(grid_model([FASTER, OTHER]))
+    found = compile_model(model, (M3,), fast=True)
+    assert all(layer.fast for layer in found.layers)
+    assert found.choice is None
+
+
+def test_the_reference_library_is_no_rival() -> None:
+    model = parse_model(grid_model([OTHER]))
+    found = compile_model(model, (kernel_library("reference"),), fast=True, pick=True)
+    assert found.layers[0].fast
+    assert found.choice is None
+
+
+def test_no_more_flash_than_without() -> None:
+    many = [GridLayer("CONV_2D", 6, 6, 8 * k, 16) for k in range(1, 7)]
+    assert all(layer.fast for layer in picked(*many).layers)
+    found = picked(*many, larger=0)
+    assert found.choice is not None
+    assert found.choice.more_flash_bytes <= 0
+    kept = {layer.not_fast for layer in found.layers if not layer.fast}
+    assert kept == {"with CMSIS-NN's kernel, as --larger allows no more flash"}
+
+
+def test_more_flash_buys_more_fast_layers() -> None:
+    many = [GridLayer("CONV_2D", 6, 6, 8 * k, 16) for k in range(1, 7)]
+    numbers = []
+    for larger in (0, 2000, 5000, 100_000):
+        found = picked(*many, larger=larger)
+        assert found.choice is not None
+        assert found.choice.more_flash_bytes <= larger
+        numbers.append(sum(layer.fast for layer in found.layers))
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1] == 6
+
+
+def chain(count: int) -> bytes:
+    """Layers of one size, each in place of its input only where kernels go backwards as well."""
+    model = ModelBuilder(seed=1)
+    main = model.subgraph("main")
+    options = {"padding": 0, "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    at = main.tensor((1, 8, 8, 16), "int8", scale=0.05, zero_point=-128)
+    main.inputs.append(at)
+    for _ in range(count):
+        data = bytes(main.rng.randint(-127, 127) & 255 for _ in range(16 * 9 * 16))
+        weights = main.tensor((16, 3, 3, 16), "int8", scale=[0.001] * 16, data=data)
+        bias = main.tensor((16,), "int32", scale=[0.00005] * 16, data=bytes(64))
+        after = main.tensor((1, 8, 8, 16), "int8", scale=0.05, zero_point=-128)
+        main.op("CONV_2D", [at, weights, bias], [after], options={**options, "fused_activation_function": 1})
+        at = after
+    main.outputs.append(at)
+    return model.finish()
+
+
+def test_ram_is_compared_with_that_of_the_other_kernels() -> None:
+    model = parse_model(chain(3))
+    found, other = compile_model(model, (M4,), fast=True, pick=True), compile_model(model, (M4,))
+    assert found.choice is not None
+    assert found.report()["choice"]["cmsis_nn_arena_bytes"] == other.arena_bytes
+    said = "--ram limits it" in found.choice.remark(found.arena_bytes)
+    assert said == (found.arena_bytes > other.arena_bytes)
+
+
+def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
+    model = parse_model(chain(3))
+    fast, other = compile_model(model, (M4,), fast=True), compile_model(model, (M4,))
+    assert fast.layers[0].scratch_bytes > other.layers[0].scratch_bytes
+    least = compile_model(model, (M4,), rows=True, slower=10.0)
+    found = compile_model(model, (M4,), fast=True, pick=True, ram=least.arena_bytes)
+    assert found.arena_bytes <= least.arena_bytes
+    assert {layer.not_fast for layer in found.layers if not layer.fast} <= {"with CMSIS-NN's kernel, for --ram"}
+    with pytest.raises(PlanError, match="bytes of RAM"):
+        compile_model(model, (M4,), fast=True, pick=True, ram=500)
+
+
+def test_functions_are_counted_once() -> None:
+    found = picked(FASTER, FASTER)
+    assert found.choice is not None
+    assert len(found.choice.functions) == 1

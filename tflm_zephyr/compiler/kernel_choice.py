@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each int8 layer's kernel, ours or CMSIS-NN's, by the tables of costs: the fewest cycles within flash and RAM."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of
+from tflm_zephyr.compiler.layer_builder import CMSIS_NN, PADDING, Constants
+from tflm_zephyr.compiler.memory_plan import MemoryPlan
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.kernel_costs import Candidate, Costs, LayerOptions, choose, cost_table, costs_of
+from tflm_zephyr.kernels import CORES, KernelLibrary, Node
+
+Maker = Callable[[Node, Constants], Layer | None]
+"""Makes the layer of a node; None where its kernel does not take it."""
+FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
+MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
+LESS_RAM = "with CMSIS-NN's kernel, for --ram"
+_MOST_TURNS = 12
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernels of a model's layers.
+
+    `options` has the candidates by operator, where both kernels take it and were measured; `own` are the operators
+    that take ours. `why` says for the others what speaks against it. `cores` are those that estimates are means of.
+    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for.
+    """
+
+    cores: tuple[str, ...]
+    options: Mapping[int, LayerOptions]
+    own: frozenset[int]
+    why: Mapping[int, str]
+    costs: Costs
+    other_arena_bytes: int | None = None
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of all layers with candidates."""
+        return sum(one.work.cycles for one in self._taken())
+
+    @property
+    def other_cycles(self) -> int:
+        """The same with CMSIS-NN's kernels."""
+        return sum(option.other.work.cycles for option in self.options.values())
+
+    @property
+    def flash_bytes(self) -> int:
+        """Estimated bytes of these layers' code and constants, and of the kernels that they call."""
+        return self._flash_bytes(self._taken())
+
+    @property
+    def more_flash_bytes(self) -> int:
+        """The same, less what CMSIS-NN's kernels would take; negative where ours take less."""
+        return self.flash_bytes - self._flash_bytes([option.other for option in self.options.values()])
+
+    @property
+    def functions(self) -> Mapping[str, tuple[int, int]]:
+        """Our functions that layers call: estimated bytes of code, and by how much that may differ."""
+        return {one.function: (one.code_bytes, one.unsure_bytes) for one in self._taken() if one.function}
+
+    @property
+    def call_bytes(self) -> int:
+        """Bytes of the layers' functions that call them."""
+        return sum(self.costs.call_bytes(one.kernel) for one in self._taken() if one.function)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all layers with our kernels were measured."""
+        return self.own <= self.options.keys()
+
+    def candidates(self, operator: int) -> tuple[Candidate, Candidate] | None:
+        """The kernel of an operator and the runner-up; None where it has no two."""
+        option = self.options.get(operator)
+        if option is None:
+            return None
+        return (option.own, option.other) if operator in self.own else (option.other, option.own)
+
+    def without(self, operators: Collection[int], why: str) -> Choice:
+        """The same with CMSIS-NN's kernels for some operators."""
+        gone = self.own & frozenset(operators) & self.options.keys()
+        whys = {**self.why, **dict.fromkeys(gone, why)}
+        return Choice(self.cores, self.options, self.own - gone, whys, self.costs)
+
+    def remark(self, arena_bytes: int) -> str:
+        """The costs in words, and the RAM where it is more than without our kernels; `arena_bytes` is that of all."""
+        if not self.options:
+            return ""
+        more = self.more_flash_bytes
+        found = (
+            f", chosen by estimates for {' and '.join(self.cores)}: {_millions(self.cycles)} million cycles and "
+            f"{_millions(self.other_cycles)} with CMSIS-NN's kernels, {abs(more):,} bytes of flash "
+            f"{'more' if more >= 0 else 'less'}"
+        )
+        other = self.other_arena_bytes
+        if other is not None and arena_bytes > other:
+            found += f"; RAM is {arena_bytes:,} bytes and {other:,} with CMSIS-NN's, --ram limits it"
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """The numbers of `generate --json`."""
+        return {
+            "cores": list(self.cores),
+            "estimated_cycles": self.cycles,
+            "cmsis_nn_cycles": self.other_cycles,
+            "flash_bytes": self.flash_bytes,
+            "more_flash_bytes": self.more_flash_bytes,
+            "cmsis_nn_arena_bytes": self.other_arena_bytes,
+        }
+
+    def layer_report(self, operator: int) -> dict[str, Any]:
+        """The kernel of a layer and the runner-up, with their estimates; nothing where there is no choice."""
+        found = self.candidates(operator)
+        return {} if found is None else {**_plain(found[0]), "runner_up": _plain(found[1])}
+
+    def _taken(self) -> list[Candidate]:
+        return [option.own if operator in self.own else option.other for operator, option in self.options.items()]
+
+    def _flash_bytes(self, taken: Sequence[Candidate]) -> int:
+        functions = {one.function: one.code_bytes for one in taken if one.function}
+        library = self.costs.library_bytes({one.kernel for one in taken if not one.function})
+        return sum(functions.values()) + library + sum(one.own_bytes for one in taken)
+
+
+def _plain(one: Candidate) -> dict[str, Any]:
+    return {
+        "kernel": one.kernel,
+        "estimated_instructions": one.work.instructions,
+        "estimated_cycles": one.work.cycles,
+        "code_bytes": one.code_bytes,
+        "own_bytes": one.own_bytes,
+        "scratch_bytes": one.scratch_bytes,
+    }
+
+
+def choice_of(
+    nodes: Sequence[Node], own: Maker, other: Maker, libraries: Sequence[KernelLibrary], larger: int | None
+) -> Choice | None:
+    """The choice with the fewest cycles; None where no kernel was measured for these libraries and cores.
+
+    `larger`: bytes of flash that it may take more than CMSIS-NN's kernels; None for any. Operators that our kernels
+    take, and whose costs are not known, have ours.
+    """
+    cores = _measured(libraries)
+    costs = costs_of(cores)
+    if not costs.cores:
+        return None
+    fast = {node.operator.index: made for node in nodes if (made := _made(own, node)) is not None}
+    others = {
+        node.operator.index: made
+        for node in nodes
+        if node.operator.index in fast and (made := _made(other, node)) is not None
+    }
+    first, second = _shares(fast), _shares(others)
+    options = {}
+    for node in nodes:
+        number = node.operator.index
+        if number in others:
+            one = _candidate(node, fast[number].layer, first[number], costs)
+            two = _candidate(node, others[number].layer, second[number], costs)
+            if one is not None and two is not None:
+                options[number] = LayerOptions(one, two)
+    taken = choose(tuple(options.values()), costs.library_bytes, larger)
+    picked = frozenset(operator for operator, takes in zip(options, taken, strict=True) if takes)
+    unknown = fast.keys() - options.keys()
+    why = {operator: _why(option) for operator, option in options.items() if operator not in picked}
+    return Choice(cores, options, picked | unknown, why, costs)
+
+
+def _millions(cycles: int) -> str:
+    return f"{cycles / 1e6:.2f}" if cycles >= 1e5 else f"{cycles / 1e6:.4f}"
+
+
+def _why(option: LayerOptions) -> str:
+    return MORE_FLASH if option.own_is_better else FASTER
+
+
+def _measured(libraries: Sequence[KernelLibrary]) -> tuple[str, ...]:
+    """The measured cores of the libraries' kinds; none where a kind was not measured, or the kernels are no rivals."""
+    if any(library.name != CMSIS_NN for library in libraries):
+        return ()
+    found: list[str] = []
+    for library in libraries:
+        kind = (library.core.dsp, library.core.mve)
+        names = [name for name in cost_table().cores if (CORES[name].dsp, CORES[name].mve) == kind]
+        if not names:
+            return ()
+        found += names
+    return tuple(sorted(set(found)))
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A layer, and the bytes of its constant arrays by content, but for padding, which the whole model shares."""
+
+    layer: Layer
+    arrays: Mapping[tuple[str, bytes], int]
+
+
+def _made(maker: Maker, node: Node) -> _Made | None:
+    constants = Constants()
+    layer = maker(node, constants)
+    if layer is None:
+        return None
+    return _Made(layer, {key: len(array.data) for key, array in constants.arrays.items() if key[0] != PADDING})
+
+
+def _shares(layers: Mapping[int, _Made]) -> dict[int, int]:
+    """Bytes of constants by operator; layers share equal arrays, so that each has its part."""
+    uses = Counter(key for made in layers.values() for key in made.arrays)
+    return {
+        operator: round(sum(size / uses[key] for key, size in made.arrays.items())) for operator, made in layers.items()
+    }
+
+
+def _candidate(node: Node, layer: Layer, own_bytes: int, costs: Costs) -> Candidate | None:
+    shape = shape_of(node, layer)
+    work = None if shape is None else costs.work(shape)
+    if shape is None or work is None:
+        return None
+    own_bytes += costs.call_bytes(shape.kernel)
+    if not shape.form:
+        return Candidate(shape.kernel, work, own_bytes, layer.scratch_bytes)
+    code = costs.code_bytes(shape)
+    if code is None:
+        return None
+    unsure = round(code * costs.code_error(shape.kernel))
+    return Candidate(shape.kernel, work, own_bytes, layer.scratch_bytes, instance_of(layer), code, unsure)
+
+
+def smaller_choices(choice: Choice, plan: Callable[[Choice], MemoryPlan]) -> Iterator[tuple[Choice, MemoryPlan]]:
+    """Choices with less and less RAM: at each turn CMSIS-NN's kernels for some layers where the plan is largest."""
+    memory = plan(choice)
+    for _ in range(_MOST_TURNS):
+        gone = frozenset(_largest(choice, memory))
+        if not gone:
+            return
+        choice = choice.without(gone, LESS_RAM)
+        memory = plan(choice)
+        yield choice, memory
+
+
+def _largest(choice: Choice, memory: MemoryPlan) -> Iterator[int]:
+    """The operators that run while a buffer reaches to the plan's end; of a segment those with the most scratch."""
+    plan = memory.plan
+    buffers = zip(plan.problem.buffers, plan.offsets, strict=True)
+    steps = {
+        step
+        for buffer, offset in buffers
+        if offset + buffer.size == plan.size_bytes
+        for step in range(buffer.lower, buffer.upper)
+    }
+    ours = choice.own & choice.options.keys()
+    for k, layer in enumerate(memory.layers):
+        if k + 1 in steps:
+            found = [one.operator for one in layer.members or (layer,) if one.operator in ours]
+            most = max((choice.options[one].own.scratch_bytes for one in found), default=0)
+            yield from (one for one in found if choice.options[one].own.scratch_bytes == most)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A layer's call of a convolution, a depthwise one or a dense layer in int8, as the tables of costs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tflm_zephyr.compiler.operators.convolution import window_of
+from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.kernel_costs import FAST, Shape, knows
+from tflm_zephyr.kernels import Node
+
+_SATURATED = ("-128", "127")
+
+
+def shape_of(node: Node, layer: Layer) -> Shape | None:
+    """The shape of the layer's call; None for other operators, and for kernels without tables."""
+    if len(layer.calls) != 1 or layer.key not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        return None
+    kernel, arguments = _split(layer.calls[0].function)
+    if not knows(kernel):
+        return None
+    form = form_of(layer) if kernel.startswith(FAST) else ""
+    source, weights, output = node.input(0), node.input(1), node.output()
+    if layer.key == "FULLY_CONNECTED":
+        channels, depth = weights.shape
+        pixels = output.elements // channels
+        return Shape(kernel, 1, pixels, depth, 1, pixels, channels, form=form)
+    stride, padding, dilation = window_of(node)
+    own = kernel == f"{FAST}::Depthwise"
+    images = source.shape[0]
+    (_, height, width, depth), (_, out_height, out_width, channels) = source.shape, output.shape
+    return Shape(
+        kernel,
+        height=height * images,
+        width=width,
+        depth=depth,
+        out_height=out_height * images,
+        out_width=out_width,
+        channels=channels,
+        high=weights.shape[1],
+        wide=weights.shape[2],
+        down=stride[0],
+        across=stride[1],
+        top=padding[0],
+        left=padding[1],
+        dilated=dilation[1] > 1,
+        form=form,
+        tile=int(arguments[1]) if own else 0,
+        step=int(arguments[2]) if own else 0,
+    )
+
+
+def form_of(layer: Layer) -> str:
+    """The form of requantisation of a call of ours: the class without numbers, and for one floor if it clamps besides.
+
+    OneFloorEach, which few layers have, counts as TwoFloors, which takes a few instructions more.
+    """
+    name, arguments = _split(_aliases(layer)["Rounding"])
+    name = name.removeprefix(f"{FAST}::")
+    if name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED:
+        return f"{name}, clamped"
+    return "TwoFloors" if name == "OneFloorEach" else name
+
+
+def instance_of(layer: Layer) -> str:
+    """The function of ours that the layer calls, with all arguments of its template: layers share it by this text."""
+    aliases = _aliases(layer)
+    kernel, arguments = _split(layer.calls[0].function)
+    return f"{kernel}<{', '.join(aliases.get(one, one) for one in arguments)}>"
+
+
+def _aliases(layer: Layer) -> Mapping[str, str]:
+    return {local.name: local.text for local in layer.locals if local.c_type == "using"}
+
+
+def _split(function: str) -> tuple[str, list[str]]:
+    """A template's name and its arguments at the top."""
+    name, _, rest = function.partition("<")
+    found, depth, at = [], 0, ""
+    for letter in rest.removesuffix(">"):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            found.append(at.strip())
+            at = ""
+        else:
+            at += letter
+    return name, [*found, at.strip()] if rest else []
