@@ -355,7 +355,7 @@ def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut, stream: Strea
 def _without_code(layer: Layer) -> Layer:
     """A layer whose code a segment has: its call is of the same function, but for one that gathers."""
     functions = () if layer.rows is not None and layer.rows.gathering else layer.functions
-    return replace(layer, calls=(), pointers=(), functions=functions, inside=True)
+    return replace(layer, calls=(), pointers=(), functions=functions, leaner=(), inside=True)
 
 
 def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, stream: Stream | None = None) -> Layer:

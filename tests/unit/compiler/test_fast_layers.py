@@ -144,6 +144,14 @@ def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
     assert wide.layers[0].fast and "Depthwise<Shape, 4, 1," in wide.layers[0].calls[0].function
 
 
+def test_layers_of_a_segment_are_not_leaner() -> None:
+    library = kernel_library("cmsis_nn", dsp=True)
+    model = parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"] * 2))
+    program = compile_model(model, (library,), fast=True, rows=True)
+    assert any(layer.segment is not None for layer in program.layers)
+    assert not any(layer.leaner for layer in program.layers if layer.inside or layer.segment is not None)
+
+
 def test_the_report_says_which_layers_are_fast() -> None:
     (fast,) = compiled(POINTWISE).report()["layers"]
     assert (fast["fast"], fast["not_fast"]) == (True, "")
