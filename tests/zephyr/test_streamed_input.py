@@ -13,6 +13,9 @@ import pytest
 from tests.helpers.stateful_models import WINDOW, stateful
 from tests.zephyr.conftest import Tool
 from tests.zephyr.models import mobilenet
+from tflm_zephyr.device.protocol.messages import Kind, Mode, Request, Status, run, write
+from tflm_zephyr.device.session.channel import RefusedError
+from tflm_zephyr.device.session.device_session import DeviceSession
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
@@ -79,6 +82,38 @@ def test_a_session_streams_inputs_in_pieces(linked: Path, model: Path) -> None:
         # An image that is never run, then another one from its start.
         session.set_inputs([runs[1][0]])
         assert session.invoke(runs[2]).outputs == tuple(wanted[2])
+
+
+def test_pieces_that_do_not_fit_are_refused(linked: Path, model: Path) -> None:
+    rng = random.Random(6)
+    loaded = load_model(model)
+    size = loaded.main.tensors[loaded.main.inputs[0]].size_bytes
+    data = rng.randbytes(size)
+    (wanted,) = run_many(model.read_bytes(), [[data]]).runs
+    reset, nothing = Request(Kind.RESET, b""), Request(Kind.WRITE, b"\0")
+    with open_session(DeviceTarget(app=linked, board=BOARDS[0])) as session:
+        assert isinstance(session, DeviceSession)
+
+        def refused(*requests: Request) -> tuple[int, int]:
+            with pytest.raises(RefusedError) as error:
+                session._ask(requests, 60.0)
+            return error.value.status, error.value.detail
+
+        first, rest = write(0, 0, data[:100], streamed=True), write(0, 100, data[100:200], streamed=True)
+        rows = Status.MODEL, 11
+        assert refused(run(Mode.PLAIN)) == rows, "no row has come"
+        assert refused(rest) == rows, "the image has not begun"
+        assert refused(first, write(0, 50, data[50:150], streamed=True)) == rows, "bytes come twice"
+        assert refused(first, write(0, 101, data[101:200], streamed=True)) == rows, "a byte is left out"
+        assert refused(first, rest, run(Mode.PLAIN)) == rows, "bytes are missing"
+        assert refused(first, run(Mode.CAPTURE)) == rows
+        assert refused(first, reset, rest) == rows, "a reset forgets the image"
+        assert refused(first, write(0, size - 10, data[:20], streamed=True))[0] == Status.RANGE, "beyond the end"
+        assert refused(write(7, 0, data[:20]))[0] == Status.RANGE, "there is one input"
+        assert refused(nothing)[0] == Status.MALFORMED
+        assert session.invoke([data]).outputs == tuple(wanted)
+        assert refused(run(Mode.PLAIN)) == rows, "each run has its input anew"
+        assert session.invoke([data]).outputs == tuple(wanted)
 
 
 def test_commands_drive_the_app(linked: Path, model: Path, tmp_path: Path, tool: Tool) -> None:

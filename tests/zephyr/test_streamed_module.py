@@ -64,7 +64,7 @@ int main(void)
 {
 	int wrong = 0;
 
-	wrong += net_push_rows(picture[0], 1) != TFLM_NOT_READY;
+	wrong += net_push_rows(picture[0], 1) != TFLM_NOT_READY || net_rows_expected() != 0;
 	wrong += net_init() != TFLM_OK;
 	wrong += net_output() != NULL || net_rows_expected() != NET_ROWS;
 	wrong += net_invoke() != TFLM_INPUT_ROWS;

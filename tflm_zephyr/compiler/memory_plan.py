@@ -337,14 +337,17 @@ class _Way:
 
 
 def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> Plan:
-    """The smallest plan within the budget: for each size that layers can come to, each layer's cheapest distance."""
-    best = pack(problem, work=_WORK)
+    """The smallest plan within the budget, of several of that size the cheapest.
+
+    For each size that layers can come to, each layer's cheapest distance is tried.
+    """
+    best, least = pack(problem, work=_WORK), 0
     alive = _alive(problem)
     ways = [_ways(problem, choice, alive) for choice in choices]
     sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
     tried = 0
     for size in sizes:
-        if size >= best.size_bytes or tried == _MOST_CANDIDATES:
+        if size > best.size_bytes or tried == _MOST_CANDIDATES:
             break
         fitting = [[way for way in each if way.need <= size] for each in ways]
         if not all(fitting) or sum(map(_least_cost, choices, fitting)) > budget:
@@ -352,8 +355,9 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
         tried += 1
         pairs = tuple(pair for choice, each in zip(choices, fitting, strict=True) for pair in _cheap_pairs(each))
         plan = pack(replace(problem, pairs=(*problem.pairs, *pairs)), capacity=size, work=_WORK)
-        if plan.size_bytes < best.size_bytes and _cost(choices, plan) <= budget:
-            best = plan
+        cost = _cost(choices, plan)
+        if (plan.size_bytes, cost) < (best.size_bytes, least) and cost <= budget:
+            best, least = plan, cost
     return best
 
 

@@ -64,7 +64,7 @@ _ELEMENT = 8.0
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
-_ROUGHLY, _LITTLE = 1.2, 0.001
+_ROUGHLY, _LITTLE = 1.2, 0.01
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,12 @@ def plan_rows(
         if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
             continue
         tried += 1
-        memory = _planned(model, layers, libraries, chain, cut, slower * work)
-        if memory.plan.size_bytes < best.plan.size_bytes:
-            best = memory
+        best = min(best, _planned(model, layers, libraries, chain, cut, slower * work), key=_size_and_work)
     return best
+
+
+def _size_and_work(memory: MemoryPlan) -> tuple[int, float]:
+    return memory.plan.size_bytes, more_work(memory.layers)
 
 
 def _plan_streamed(
@@ -121,7 +123,7 @@ def _plan_streamed(
         least = min(cut.cost for cut in cuts) / work if work else 0.0
         raise _too_slow(model, least, slower)
     plans = (_planned(model, layers, libraries, chain, cut, slower * work, stream) for cut in fitting[:_MOST_CUTS])
-    return min(plans, key=lambda memory: memory.plan.size_bytes)
+    return min(plans, key=_size_and_work)
 
 
 def _too_slow(model: Model, least: float, slower: float) -> PlanError:

@@ -207,3 +207,13 @@ def test_streamed_input_keeps_the_rows_that_are_read_again() -> None:
     ((layer,),) = (found.segments,)
     (buffer,) = [one for one in segment_of(layer).buffers if one.tensor == found.stream.tensor]
     assert buffer.capacity == found.stream.rows
+
+
+@pytest.mark.parametrize("dsp", [False, True])
+def test_a_budget_of_ram_takes_no_more_work_than_one_of_work(dsp: bool) -> None:
+    libraries = (kernel_library("cmsis_nn", dsp=dsp),)
+    for slower in (0.02, 0.05, 0.3):
+        one = compile_model(MODEL, libraries, rows=True, slower=slower)
+        other = compile_model(MODEL, libraries, ram=one.arena_bytes)
+        assert other.arena_bytes <= one.arena_bytes
+        assert other.slower <= one.slower

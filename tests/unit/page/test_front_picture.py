@@ -63,7 +63,7 @@ def test_labels_do_not_lie_on_each_other() -> None:
     assert 2 <= len(labels) < 10
 
 
-def test_streamed_ways_and_those_that_recompute_have_looks_of_their_own() -> None:
+def test_streamed_and_recomputing_ways_have_their_own_looks() -> None:
     streamed = ((500, 0.08, True, 0), (400, 0.12, True, 7))
     drawn = svg(front_picture(front((1000, 0.06, True), (4000, 0.0, False), streamed=streamed)))
     looks = [look for look, *_ in circles(drawn)]
