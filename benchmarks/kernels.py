@@ -59,6 +59,10 @@ CORES: Mapping[str, Core] = {
 }
 
 
+SMALL: Mapping[str, Core] = {"m0": Core("Cortex-M0", "rpi_pico", "microbit", ("-mcpu=cortex-m0",))}
+"""Cores that no model of the benchmark fits on, for single layers. M0+ has the same instructions."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """Cycles of an instruction by its class. A load behind another one takes `next_load`."""
@@ -142,10 +146,9 @@ def cost_of_block(block: Sequence[Instruction], timing: Timing) -> Cost:
     return cost
 
 
-MAIN = """
+START = """
 #include <cstdint>
 #include <cstddef>
-#include "models/net_layers.hpp"
 
 extern "C" {
 
@@ -188,13 +191,6 @@ __attribute__((section(".vectors"), used)) const void *const vectors[16] = {
 	&_stack_end, reinterpret_cast<void *>(Reset), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault),
 	reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault)};
 
-__attribute__((noinline)) void LayerBegins()
-{
-	asm volatile("");
-}
-
-alignas(16) static uint8_t arena[models::net::kArenaBytes];
-
 static void Print(const char *name, uint32_t value)
 {
 	char line[] = "                00000000\\n";
@@ -207,6 +203,18 @@ static void Print(const char *name, uint32_t value)
 	}
 	Call(0x04, line);
 }
+
+"""
+"""The beginning of a program without an operating system: the vectors, and Print() by semihosting."""
+MAIN = """
+#include "models/net_layers.hpp"
+{START}
+__attribute__((noinline)) void LayerBegins()
+{
+	asm volatile("");
+}
+
+alignas(16) static uint8_t arena[models::net::kArenaBytes];
 
 static uint32_t Sum(size_t first, size_t size)
 {
@@ -245,8 +253,8 @@ int main()
 """
 SCRIPT = """
 ENTRY(Reset)
-MEMORY { ROM : ORIGIN = %(rom)s, LENGTH = 4M
-         RAM : ORIGIN = %(ram)s, LENGTH = 2M }
+MEMORY { ROM : ORIGIN = %(rom)s, LENGTH = %(rom_bytes)s
+         RAM : ORIGIN = %(ram)s, LENGTH = %(ram_bytes)s }
 SECTIONS {
   .text : { KEEP(*(.vectors)) *(.text*) } > ROM
   .rodata : { *(.rodata*) *(.init_array*) } > ROM
@@ -254,11 +262,15 @@ SECTIONS {
   _data_load = LOADADDR(.data);
   .data : { _data_start = .; *(.data*) . = ALIGN(4); _data_end = .; } > RAM AT > ROM
   .bss : { _bss_start = .; *(.bss*) *(COMMON) . = ALIGN(4); _bss_end = .; end = .; } > RAM
+  .stack (NOLOAD) : { . += 2K; } > RAM
   _stack_end = ORIGIN(RAM) + LENGTH(RAM);
 }
 """
-_MEMORY = {"mps2-an505": {"rom": "0x10000000", "ram": "0x38000000"}}
-_PLAIN_MEMORY = {"rom": "0x00000000", "ram": "0x20000000"}
+_PLAIN_MEMORY = {"rom": "0x00000000", "ram": "0x20000000", "rom_bytes": "4M", "ram_bytes": "2M"}
+_MEMORY = {
+    "mps2-an505": {**_PLAIN_MEMORY, "rom": "0x10000000", "ram": "0x38000000"},
+    "microbit": {**_PLAIN_MEMORY, "rom_bytes": "256K", "ram_bytes": "16K"},
+}
 
 
 @dataclass(frozen=True)
@@ -290,7 +302,7 @@ class Machine:
     @property
     def core(self) -> Core:
         """The core."""
-        return CORES[self.key]
+        return {**CORES, **SMALL}[self.key]
 
     @property
     def folder(self) -> Path:
@@ -355,15 +367,21 @@ class Machine:
             path.write_bytes(data)
         return program, self._linked(folder, program, "-O2" if fast else "-Os")
 
+    def linker_script(self) -> str:
+        """The linker script of its memory."""
+        return SCRIPT % _MEMORY.get(self.core.machine, _PLAIN_MEMORY)
+
     def _linked(self, folder: Path, program: CompiledModel, level: str) -> Path:
         main = program.model.main
         places = [(program.offsets[t], main.tensors[t].size_bytes) for t in main.inputs]
         inputs = ", ".join(f"{{{first}, {size}, {7 + k}}}" for k, (first, size) in enumerate(places))
         ends = [(program.offsets[t], main.tensors[t].size_bytes) for t in main.outputs]
         outputs = ", ".join(f"{{{first}, {size}}}" for first, size in ends)
-        text = MAIN.replace("{INPUTS}", f"{{{inputs}}}").replace("{OUTPUTS}", f"{{{outputs}}}")
+        text = (
+            MAIN.replace("{START}", START).replace("{INPUTS}", f"{{{inputs}}}").replace("{OUTPUTS}", f"{{{outputs}}}")
+        )
         (folder / "main.cpp").write_text(text.replace("LAYERS", str(len(program.main_layers))))
-        (folder / "link.ld").write_text(SCRIPT % _MEMORY.get(self.core.machine, _PLAIN_MEMORY))
+        (folder / "link.ld").write_text(self.linker_script())
         elf = folder / "net.elf"
         sources = [folder / "main.cpp", *(folder / "src" / "models").glob("net_[lw]*.cpp")]
         sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.framed]

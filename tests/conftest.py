@@ -48,3 +48,4 @@ def shared_model(request: pytest.FixtureRequest) -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one switch that refreshes tests/golden."""
     parser.addoption("--update-golden", action="store_true", help="take over what is generated now as tests/golden")
+    parser.addoption("--random-layers", type=int, default=25, metavar="N", help="random layers of each kind of kernel")

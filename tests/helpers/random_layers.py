@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 
@@ -15,13 +17,22 @@ _RARE_CHANNELS = (65, 127, 128, 129, 255, 256, 257)
 _SMALL_PIXELS = 12
 
 
+def seeds(config: pytest.Config, most: int) -> Iterator[range]:
+    """The seeds of --random-layers layers, at most so many at a time."""
+    count = int(config.getoption("--random-layers"))
+    for first in range(0, count, most):
+        yield range(first, min(first + most, count))
+
+
 def random_layers(kind: str, seed: int, count: int) -> bytes:
-    """A model of `count` layers of `kind`, a key of KINDS, each from an input of its own to an output of its own."""
-    model = ModelBuilder(seed=seed)
+    """A model of `count` layers of `kind`, a key of KINDS, each from an input of its own to an output of its own.
+
+    They are those of the seeds from `seed` on.
+    """
+    model = ModelBuilder()
     main = model.subgraph("main")
-    rng = random.Random(f"{kind} {seed}")
-    for _ in range(count):
-        given, taken = KINDS[kind](main, rng)
+    for layer in range(seed, seed + count):
+        given, taken = KINDS[kind](main, random.Random(f"{kind} {layer}"))
         main.inputs.append(given)
         main.outputs.append(taken)
     return model.finish()

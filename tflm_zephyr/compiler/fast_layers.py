@@ -8,7 +8,7 @@ operators/convolution.py and operators/dense.py, which have them for the other k
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tflm_zephyr.compiler.fast_rounding import (
@@ -226,22 +226,20 @@ def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
     return replace(layer, leaner=tuple(leaner))
 
 
-def _less(rows: Rows, step: int) -> Iterator[int]:
+def _less(rows: Rows, step: int) -> range:
     """Fewer rows at a time, as long as they have enough pixels for the work that each time costs."""
-    while step // 2 * rows.out_pixels >= _LEAST_PIXELS:
-        step //= 2
-        yield step
+    return range(step - 1, -(-_LEAST_PIXELS // rows.out_pixels) - 1, -1)
 
 
 def _stepped(layer: Layer, rows: Rows, step: int, less: int, scratch: int) -> Layer:
     """The layer of a depthwise convolution with `less` rows at a time for `step`."""
     (call,) = layer.calls
     assert call.reverse is not None
-    function, blocks = call.function.replace(f", {step}, Rounding>", f", {less}, Rounding>"), of_rows(rows, less)
-    reverse = replace(call.reverse, function=function, blocks=blocks[::-1])
-    return replace(
-        layer, calls=(replace(call, function=function, blocks=blocks, reverse=reverse),), scratch_bytes=scratch
-    )
+    blocks, ways = of_rows(rows, less), []
+    for one, order in ((call, blocks), (call.reverse, blocks[::-1])):
+        function = one.function.replace(f", {step}, Rounding", f", {less}, Rounding")
+        ways.append(replace(one, function=function, blocks=order))
+    return replace(layer, calls=(replace(ways[0], reverse=ways[1]),), scratch_bytes=scratch)
 
 
 def _tile(pixels: int, wide: int, across: int) -> int:

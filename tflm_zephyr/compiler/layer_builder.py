@@ -315,13 +315,13 @@ class LayerBuilder:
     ) -> None:
         """A call of one of our own kernels, of input 0, which goes through its `blocks`.
 
-        Its last argument says whether it goes through `backwards` instead, where there are such blocks.
+        Where there are blocks for the other direction, the function has it with a last template argument.
         """
         self._headers.add(header)
         call = Call(function, arguments, self._reads(), self._writes(), copies=True, blocks=blocks)
         if backwards:
-            turned = replace(call, arguments=(*arguments, "true"), blocks=backwards)
-            call = replace(call, arguments=(*arguments, "false"), reverse=turned)
+            turned = replace(call, function=f"{function.removesuffix('>')}, true>", blocks=backwards)
+            call = replace(call, reverse=turned)
         self._calls.append(call)
 
     def alias(self, name: str, c_type: str) -> None:

@@ -23,6 +23,8 @@ from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
 SLOWER = 0.03
 """The share of a model's multiply-accumulates that calls in runs may cost, by the estimate below."""
 _WORK = 2_000_000
+_LEAN = 1 + 1 / 32  # of the smallest plan: layers need not be as lean as they can for less than that
+_WORK_EACH = 2_000  # so much for each pair of buffers, as pack() tries all orders of few
 _MOST_CANDIDATES = 40
 
 
@@ -88,8 +90,9 @@ def plan_memory(
     least = _with_or_without_views(model, lean, libraries, slower)
     if least.plan.size_bytes >= plan.plan.size_bytes:
         return plan
-    mixed = _with_or_without_views(model, _fitting(model, layers, least.plan.size_bytes), libraries, slower)
-    return min(mixed, least, key=lambda memory: memory.plan.size_bytes)
+    size = min(plan.plan.size_bytes - 1, int(least.plan.size_bytes * _LEAN))
+    mixed = _with_or_without_views(model, _fitting(model, layers, size), libraries, slower)
+    return mixed if mixed.plan.size_bytes <= size else least
 
 
 def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
@@ -341,7 +344,8 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
 
     For each size that layers can come to, each layer's cheapest distance is tried.
     """
-    best, least = pack(problem, work=_WORK), 0
+    work = min(_WORK, _WORK_EACH * len(problem.buffers) ** 2)
+    best, least = pack(problem, work=work), 0
     alive = _alive(problem)
     ways = [_ways(problem, choice, alive) for choice in choices]
     sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
@@ -354,7 +358,7 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
             continue
         tried += 1
         pairs = tuple(pair for choice, each in zip(choices, fitting, strict=True) for pair in _cheap_pairs(each))
-        plan = pack(replace(problem, pairs=(*problem.pairs, *pairs)), capacity=size, work=_WORK)
+        plan = pack(replace(problem, pairs=(*problem.pairs, *pairs)), capacity=size, work=work)
         cost = _cost(choices, plan)
         if (plan.size_bytes, cost) < (best.size_bytes, least) and cost <= budget:
             best, least = plan, cost
