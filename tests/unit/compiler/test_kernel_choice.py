@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
+from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import CompiledModel, compile_model, kernel_choice
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
@@ -132,3 +133,11 @@ def test_functions_are_counted_once() -> None:
     found = picked(FASTER, FASTER)
     assert found.choice is not None
     assert len(found.choice.functions) == 1
+
+
+def test_layers_of_segments_are_not_made_leaner() -> None:
+    """A depthwise kernel of cores with DSP can take fewer rows at a time; by rows its layer is the segment's."""
+    model = parse_model(mobilenet(32, 0.5, colours=1))
+    found = compile_model(model, (M4,), fast=True, rows=True, slower=0.1)
+    assert found.segments
+    assert not any(layer.leaner for layer in found.layers if layer.inside or layer.segment)
