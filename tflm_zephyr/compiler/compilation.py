@@ -145,6 +145,8 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
         return choice, parts, ways.memory(parts)
     found: list[tuple[float, _Planned]] = []
     for one in _ladder(source, ways, choice):
+        if found and not one.own & one.options.keys():
+            break  # CMSIS-NN's kernels alone, for where nothing else fits
         try:
             parts = source.parts(one)
             memory = ways.memory(parts)

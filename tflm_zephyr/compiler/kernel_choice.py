@@ -20,7 +20,7 @@ Maker = Callable[[Node, Constants], Layer | None]
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
-_MOST_TURNS = 12
+_MOST_TURNS = 8
 
 
 @dataclass(frozen=True)
