@@ -242,7 +242,7 @@ def lines(name: str, costs: CoreCosts) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure every core that is asked for; --update wants all."""
+    """Measure every core that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
     parser.add_argument("--update", action="store_true", help="write the table, of the cores measured")
@@ -258,7 +258,8 @@ def main() -> int:
             for line in lines(_NAMES[key], cores[_NAMES[key]]):
                 say(line)
         if args.update:
-            write(Table(bench.toolchain.describe, CMSIS_NN_REVISION, cores), held)
+            version = run(["arm-none-eabi-gcc", "-dumpfullversion"], bench.folder).strip()
+            write(Table(f"GCC {version}", CMSIS_NN_REVISION, cores), held)
 
     return main_of(parser, body)
 
@@ -273,7 +274,7 @@ def held_out(found: Sequence[Sample]) -> list[Sample]:
 
 
 def write(table: Table, held: Mapping[str, Sequence[Sample]]) -> None:
-    """The table, with what is there of other cores, and the shapes held out."""
+    """Write the table, and the shapes held out."""
     folder = ROOT / "tflm_zephyr" / "data" / data_folder(PINNED_REVISION)
     write_atomically(folder / KERNEL_COSTS_FILE, _json(plain_values(table)))
     write_atomically(HELD_OUT_FILE, _json(plain_values(held, defaults=())))
