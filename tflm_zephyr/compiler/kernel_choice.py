@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of
@@ -29,7 +29,8 @@ class Choice:
 
     `options` has the candidates by operator, where both kernels take it and were measured; `own` are the operators
     that take ours. `why` says for the others what speaks against it. `cores` are those that estimates are means of.
-    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for.
+    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for. `lean`: layers may take
+    their leaner forms, which need less scratch and more time.
     """
 
     cores: tuple[str, ...]
@@ -38,6 +39,7 @@ class Choice:
     why: Mapping[int, str]
     costs: Costs
     other_arena_bytes: int | None = None
+    lean: bool = True
 
     @property
     def cycles(self) -> int:
@@ -85,7 +87,7 @@ class Choice:
         """The same with CMSIS-NN's kernels for some operators."""
         gone = self.own & frozenset(operators) & self.options.keys()
         whys = {**self.why, **dict.fromkeys(gone, why)}
-        return Choice(self.cores, self.options, self.own - gone, whys, self.costs)
+        return replace(self, own=self.own - gone, why=whys)
 
     def remark(self, arena_bytes: int) -> str:
         """The costs in words, and the RAM where it is more than without our kernels; `arena_bytes` is that of all."""
