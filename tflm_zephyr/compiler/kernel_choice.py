@@ -61,10 +61,14 @@ class Choice:
         """The same, less what CMSIS-NN's kernels would take; negative where ours take less."""
         return self.flash_bytes - self._flash_bytes([option.other for option in self.options.values()])
 
-    @property
-    def functions(self) -> Mapping[str, tuple[int, int]]:
-        """Our functions that layers call: estimated bytes of code, and by how much that may differ."""
-        return {one.function: (one.code_bytes, one.unsure_bytes) for one in self._taken() if one.function}
+    def functions(self, layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:
+        """Our functions that the planned `layers` call: estimated bytes of code, and by how much that may differ."""
+        every = (one for layer in layers if not layer.inside for one in layer.members or (layer,))
+        return {
+            instance_of(layer): (option.own.code_bytes, option.own.unsure_bytes)
+            for layer in every
+            if layer.fast and layer.calls and (option := self.options.get(layer.operator)) is not None
+        }
 
     @property
     def call_bytes(self) -> int:

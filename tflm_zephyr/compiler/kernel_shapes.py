@@ -54,12 +54,13 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
 def form_of(layer: Layer) -> str:
     """The form of requantisation of a call of ours: the class without numbers, and for one floor if it clamps besides.
 
-    OneFloorEach, which few layers have, counts as TwoFloors, which takes a few instructions more.
+    OneFloorEach, which few layers have, counts as TwoFloors, which takes a few instructions more, and Divided as one
+    floor with a clamp, which takes two more.
     """
     name, arguments = _split(_aliases(layer)["Rounding"])
     name = name.removeprefix(f"{FAST}::")
-    if name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED:
-        return f"{name}, clamped"
+    if name == "Divided" or (name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED):
+        return "OneFloor, clamped"
     return "TwoFloors" if name == "OneFloorEach" else name
 
 

@@ -132,7 +132,7 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
 def test_functions_are_counted_once() -> None:
     found = picked(FASTER, FASTER)
     assert found.choice is not None
-    assert len(found.choice.functions) == 1
+    assert len(found.choice.functions(found.layers)) == 1
 
 
 def test_layers_of_segments_are_not_made_leaner() -> None:
