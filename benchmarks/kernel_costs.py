@@ -59,6 +59,7 @@ HELD_OUT = 5
 _DIGITS = 5
 _CALLED = re.compile(r"\s(?:bl|b|b\.w|bl\.w)\s+[0-9a-f]+ <(\w+)>")
 _LAYER = re.compile(r"\bLayer(\d+)[A-Z]")
+_DIRECTION = re.compile(r"(?<=>),(true|false)>$")
 _NO_KERNEL = re.compile(r"_|mem")
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
 _NAMES: Mapping[str, str] = {"m3": "cortex-m3", "m4": "cortex-m4", "m33": "cortex-m33"}
@@ -134,7 +135,7 @@ def _samples(measured: Measured) -> Iterator[Sample]:
         node = Node(program.model, program.model.main, program.model.main.operators[layer.operator])
         shape = shape_of(node, layer)
         if shape is not None and (layer.fast or not sizes):
-            code = sizes[instance_of(layer).replace(" ", "")] if layer.fast else None
+            code = sizes[_DIRECTION.sub(">", instance_of(layer).replace(" ", ""))] if layer.fast else None
             yield Sample(shape, cost.instructions, cost.cycles, code, calls.get(layer.operator, 0))
 
 
@@ -149,13 +150,14 @@ def call_bytes(elf: Path) -> dict[int, int]:
 
 
 def function_bytes(elf: Path) -> dict[str, int]:
-    """Bytes of our functions by name with template arguments, without spaces."""
+    """Bytes of our functions by name with template arguments, without spaces and without the direction, if any."""
     found = {}
     for line in run(["arm-none-eabi-nm", "-S", "-C", elf], elf.parent).splitlines():
         _, size, _, name = (*line.split(maxsplit=3), "", "", "", "")[:4]
         if f"{FAST}::" in name and "(" in name:
             text = name.removeprefix("void ").replace(" ", "")
-            found[text[: text.index(">(") + 1]] = int(size, 16)
+            text = _DIRECTION.sub(">", text[: text.index(">(") + 1])
+            found[text] = max(found.get(text, 0), int(size, 16))
     return found
 
 
@@ -242,7 +244,7 @@ def lines(name: str, costs: CoreCosts) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure every core that is asked for; --update wants all."""
+    """Measure every core that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
     parser.add_argument("--update", action="store_true", help="write the table, of the cores measured")
@@ -258,7 +260,8 @@ def main() -> int:
             for line in lines(_NAMES[key], cores[_NAMES[key]]):
                 say(line)
         if args.update:
-            write(Table(bench.toolchain.describe, CMSIS_NN_REVISION, cores), held)
+            version = run(["arm-none-eabi-gcc", "-dumpfullversion"], bench.folder).strip()
+            write(Table(f"GCC {version}", CMSIS_NN_REVISION, cores), held)
 
     return main_of(parser, body)
 
@@ -273,7 +276,7 @@ def held_out(found: Sequence[Sample]) -> list[Sample]:
 
 
 def write(table: Table, held: Mapping[str, Sequence[Sample]]) -> None:
-    """The table, with what is there of other cores, and the shapes held out."""
+    """Write the table, and the shapes held out."""
     folder = ROOT / "tflm_zephyr" / "data" / data_folder(PINNED_REVISION)
     write_atomically(folder / KERNEL_COSTS_FILE, _json(plain_values(table)))
     write_atomically(HELD_OUT_FILE, _json(plain_values(held, defaults=())))

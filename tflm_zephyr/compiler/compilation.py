@@ -145,6 +145,8 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
         return choice, parts, ways.memory(parts)
     found: list[tuple[float, _Planned]] = []
     for one in _ladder(source, ways, choice):
+        if found and not one.own & one.options.keys():
+            break  # CMSIS-NN's kernels alone, for where nothing else fits
         try:
             parts = source.parts(one)
             memory = ways.memory(parts)
@@ -153,7 +155,7 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
             continue
         more = more_work(memory[0].layers)
         found.append((one.cycles * (1 + more), (one, parts, memory)))
-        if one is choice and more <= _LITTLE:
+        if one.own == choice.own and more <= _LITTLE:
             break
     if not found:
         raise error
@@ -162,6 +164,8 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
 
 def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
     """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's."""
+    if any(layer.leaner for layer in source.parts(choice).layers):
+        yield replace(choice, lean=False)
     yield choice
     streamed = source.parts(choice).stream() if ways.stream else None
 
@@ -240,7 +244,10 @@ class _Source:
         _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
         choice = fast if isinstance(fast, Choice) else None
         making = _Making(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
-        return _Parts(self.model, running, making, bodies, tuple(making.layer(node) for node in nodes))
+        layers = [making.layer(node) for node in nodes]
+        if choice is not None and not choice.lean:
+            layers = [replace(layer, leaner=()) for layer in layers]
+        return _Parts(self.model, running, making, bodies, tuple(layers))
 
     def choice(self, larger: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""

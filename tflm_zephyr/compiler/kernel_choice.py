@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of
@@ -20,7 +20,7 @@ Maker = Callable[[Node, Constants], Layer | None]
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
-_MOST_TURNS = 12
+_MOST_TURNS = 8
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Choice:
 
     `options` has the candidates by operator, where both kernels take it and were measured; `own` are the operators
     that take ours. `why` says for the others what speaks against it. `cores` are those that estimates are means of.
-    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for.
+    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for. `lean`: layers may take
+    their leaner forms, which need less scratch and more time.
     """
 
     cores: tuple[str, ...]
@@ -38,6 +39,7 @@ class Choice:
     why: Mapping[int, str]
     costs: Costs
     other_arena_bytes: int | None = None
+    lean: bool = True
 
     @property
     def cycles(self) -> int:
@@ -59,10 +61,14 @@ class Choice:
         """The same, less what CMSIS-NN's kernels would take; negative where ours take less."""
         return self.flash_bytes - self._flash_bytes([option.other for option in self.options.values()])
 
-    @property
-    def functions(self) -> Mapping[str, tuple[int, int]]:
-        """Our functions that layers call: estimated bytes of code, and by how much that may differ."""
-        return {one.function: (one.code_bytes, one.unsure_bytes) for one in self._taken() if one.function}
+    def functions(self, layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:
+        """Our functions that the planned `layers` call: estimated bytes of code, and by how much that may differ."""
+        every = (one for layer in layers if not layer.inside for one in layer.members or (layer,))
+        return {
+            instance_of(layer): (option.own.code_bytes, option.own.unsure_bytes)
+            for layer in every
+            if layer.fast and layer.calls and (option := self.options.get(layer.operator)) is not None
+        }
 
     @property
     def call_bytes(self) -> int:
@@ -85,7 +91,7 @@ class Choice:
         """The same with CMSIS-NN's kernels for some operators."""
         gone = self.own & frozenset(operators) & self.options.keys()
         whys = {**self.why, **dict.fromkeys(gone, why)}
-        return Choice(self.cores, self.options, self.own - gone, whys, self.costs)
+        return replace(self, own=self.own - gone, why=whys)
 
     def remark(self, arena_bytes: int) -> str:
         """The costs in words, and the RAM where it is more than without our kernels; `arena_bytes` is that of all."""

@@ -346,9 +346,8 @@ class Place:
 class Chosen(Protocol):
     """The kernels of a model's layers, chosen by their costs: kernel_choice.Choice."""
 
-    @property
-    def functions(self) -> Mapping[str, tuple[int, int]]:
-        """Our functions that layers call: estimated bytes of code, and by how much that may differ."""
+    def functions(self, layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:
+        """Our functions that the planned `layers` call: estimated bytes of code, and by how much that may differ."""
 
     @property
     def call_bytes(self) -> int:

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
-from tflm_zephyr.compiler import CompiledModel, compile_model, kernel_choice
+from tests.zephyr.models import mobilenet
+from tflm_zephyr.compiler import CompiledModel, compilation, compile_model, kernel_choice
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
@@ -131,4 +132,25 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
 def test_functions_are_counted_once() -> None:
     found = picked(FASTER, FASTER)
     assert found.choice is not None
-    assert len(found.choice.functions) == 1
+    assert len(found.choice.functions(found.layers)) == 1
+
+
+def test_layers_of_segments_are_not_made_leaner() -> None:
+    """A depthwise kernel of cores with DSP can take fewer rows at a time; by rows its layer is the segment's."""
+    model = parse_model(mobilenet(32, 0.5, colours=1))
+    found = compile_model(model, (M4,), fast=True, rows=True, slower=0.1)
+    assert found.segments
+    assert not any(layer.leaner for layer in found.layers if layer.inside or layer.segment)
+
+
+def test_layers_are_leaner_only_for_less_ram() -> None:
+    model = parse_model(mobilenet(32, 0.5, colours=1))
+    source = compilation._Source(model, (M4,), {})
+    choice = source.choice(None)
+    assert choice is not None
+    given = source.parts(choice).layers
+    assert any(layer.leaner for layer in given)
+    assert not any(layer.leaner for layer in source.parts(replace(choice, lean=False)).layers)
+    wide = compile_model(model, (M4,), fast=True, pick=True, ram=1 << 20)
+    called = [call.function for layer in wide.layers for call in layer.calls if "Depthwise<" in call.function]
+    assert called == [call.function for layer in given for call in layer.calls if "Depthwise<" in call.function]

@@ -289,7 +289,7 @@ def own_functions(programs: Sequence[CompiledModel]) -> dict[str, tuple[int, int
     found: dict[str, tuple[int, int]] = {}
     for program in programs:
         if program.choice is not None and program.choice.complete:
-            found.update(program.choice.functions)
+            found.update(program.choice.functions(program.layers))
         elif any(layer.fast for layer in program.layers):
             return None
     return found
