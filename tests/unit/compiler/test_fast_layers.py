@@ -9,7 +9,6 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_layers import KINDS, random_layers
 from tests.host.operator_models import Case, Spec
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, plan_proof
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
@@ -147,13 +146,6 @@ def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
     assert tall.layers[0].calls[0].function.startswith("tflm_fast::Depthwise<Shape, 4, 1, Rounding")
     wide = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), fast=True)
     assert wide.layers[0].fast and "Depthwise<Shape, 4, 1," in wide.layers[0].calls[0].function
-
-
-def test_layers_of_a_segment_are_not_leaner() -> None:
-    library = kernel_library("cmsis_nn", dsp=True)
-    program = compile_model(parse_model(mobilenet(48)), (library,), fast=True, rows=True)
-    assert any(layer.segment is not None for layer in program.layers)
-    assert not any(layer.leaner for layer in program.layers if layer.inside or layer.segment is not None)
 
 
 def test_the_report_says_which_layers_are_fast() -> None:
