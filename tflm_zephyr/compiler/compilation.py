@@ -10,7 +10,7 @@ from itertools import chain
 from tflm_zephyr.compiler.control import control_layer, is_control
 from tflm_zephyr.compiler.fast_layers import fast_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
-from tflm_zephyr.compiler.flattening import Flat, flatten, needs_flattening
+from tflm_zephyr.compiler.flattening import FlatModel, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import Registrations, framed_layer
 from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, choice_of, smaller_choices
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
@@ -119,12 +119,12 @@ class _Ways:
     stream: bool
     recompute: bool = False
 
-    def memory(self, parts: _Parts) -> tuple[MemoryPlan, int]:
+    def memory(self, parts: _UnplacedModel) -> tuple[MemoryPlan, int]:
         """The plan, and its number of steps. PlanError and ModelError as compile_model()."""
-        model, layers, libraries, steps = parts.running, parts.layers, parts.making.libraries, len(parts.layers)
+        model, layers, libraries, steps = parts.running, parts.layers, parts.factory.libraries, len(parts.layers)
         streamed = parts.stream() if self.stream else None
-        if parts.making.flat is not None:
-            return plan_scopes(parts.original, parts.making.flat, layers)
+        if parts.factory.flat is not None:
+            return plan_scopes(parts.original, parts.factory.flat, layers)
         if self.ram is not None:
             arena = parts.arena_bytes
             return plan_within(model, layers, libraries, self.ram, arena, slower=self.slower, stream=streamed), steps
@@ -135,13 +135,13 @@ class _Ways:
         return plan_memory(model, layers, libraries, slower=budget), steps
 
 
-_Planned = tuple[Choice, "_Parts", tuple[MemoryPlan, int]]
+_Planned = tuple[Choice, "_UnplacedModel", tuple[MemoryPlan, int]]
 
 
 def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
     """The choice, or where `ram` asks for it one with less RAM, and its plan. PlanError where none fits."""
     parts = source.parts(choice)
-    if ways.ram is None or parts.making.flat is not None:
+    if ways.ram is None or parts.factory.flat is not None:
         return choice, parts, ways.memory(parts)
     found: list[tuple[float, _Planned]] = []
     for one in _ladder(source, ways, choice):
@@ -171,11 +171,11 @@ def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
 
     def whole(one: Choice) -> MemoryPlan:
         parts = source.parts(one)
-        return plan_memory(parts.running, parts.layers, parts.making.libraries, slower=ways.slower or 0.0)
+        return plan_memory(parts.running, parts.layers, parts.factory.libraries, slower=ways.slower or 0.0)
 
     def by_rows(one: Choice) -> MemoryPlan:
         parts, slower = source.parts(one), SLOWER if ways.slower is None else ways.slower
-        return plan_rows(parts.running, parts.layers, parts.making.libraries, slower=slower, stream=streamed)
+        return plan_rows(parts.running, parts.layers, parts.factory.libraries, slower=slower, stream=streamed)
 
     assert ways.ram is not None
     for plan in (by_rows,) if ways.stream else (whole, by_rows):
@@ -224,7 +224,7 @@ def front_of(
     choice = source.choice(larger) if fast and pick else None
     parts = source.parts(fast if choice is None else choice)
     streamed = parts.stream() if stream else None
-    if parts.making.flat is not None:
+    if parts.factory.flat is not None:
         return (FrontPoint(parts.compiled(*_Ways(None, False, None, stream).memory(parts), choice), 0.0),)
     plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
@@ -238,16 +238,16 @@ class _Source:
     libraries: Sequence[KernelLibrary]
     registrations: Registrations
 
-    def parts(self, fast: bool | Choice) -> _Parts:
+    def parts(self, fast: bool | Choice) -> _UnplacedModel:
         """All but memory: with our kernels in every layer that one takes, in none, or as chosen."""
         flat, running, bodies, nodes = self._flattened()
         _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
         choice = fast if isinstance(fast, Choice) else None
-        making = _Making(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
-        layers = [making.layer(node) for node in nodes]
+        factory = _LayerFactory(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
+        layers = [factory.layer(node) for node in nodes]
         if choice is not None and not choice.lean:
             layers = [replace(layer, leaner=()) for layer in layers]
-        return _Parts(self.model, running, making, bodies, tuple(layers))
+        return _UnplacedModel(self.model, running, factory, bodies, tuple(layers))
 
     def choice(self, larger: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
@@ -264,7 +264,7 @@ class _Source:
 
         return choice_of(nodes, own, other, self.libraries, larger)
 
-    def _flattened(self) -> tuple[Flat | None, Model, dict[int, tuple[int, ...]], list[Node]]:
+    def _flattened(self) -> tuple[FlatModel | None, Model, dict[int, tuple[int, ...]], list[Node]]:
         """The flat form of a model with subgraphs, what runs, the operators of its subgraphs, and all of them."""
         flat = flatten(self.model) if needs_flattening(self.model) else None
         running = self.model if flat is None else flat.model
@@ -299,7 +299,7 @@ def why_not(model: Model, libraries: Sequence[KernelLibrary]) -> dict[int, str]:
     return found
 
 
-def _bodies(flat: Flat) -> dict[int, tuple[int, ...]]:
+def _bodies(flat: FlatModel) -> dict[int, tuple[int, ...]]:
     """The operators of the main subgraph and of those that it runs, by subgraph."""
     found: dict[int, tuple[int, ...]] = {}
     todo = [0]
@@ -334,13 +334,13 @@ def _refusal(model: Model, what: str) -> ModelError:
 
 
 @dataclass(frozen=True)
-class _Making:
+class _LayerFactory:
     """The parts that all layers of a model are made with."""
 
     libraries: Sequence[KernelLibrary]
     constants: Constants
     registrations: Registrations
-    flat: Flat | None
+    flat: FlatModel | None
     fast: bool
     choice: Choice | None = None
 
@@ -372,18 +372,18 @@ class _Making:
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _UnplacedModel:
     """All of a compiled model but its memory. `running` is the `original`, or its flat form."""
 
     original: Model
     running: Model
-    making: _Making
+    factory: _LayerFactory
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
 
     def stream(self) -> Stream:
         """The input that comes row by row. ModelError where none can."""
-        if self.making.flat is not None:
+        if self.factory.flat is not None:
             raise _refusal(
                 self.running, "it has subgraphs or resource variables, and rows of its input come one by one"
             )
@@ -391,13 +391,13 @@ class _Parts:
 
     def arena_bytes(self, memory: MemoryPlan) -> int:
         """All RAM of the model: the plan, or what Prepare takes in its place, and the kernels' state."""
-        prepare = _prepare_bytes(self.layers, self.making.libraries)
+        prepare = _prepare_bytes(self.layers, self.factory.libraries)
         return align_up(max(memory.plan.size_bytes, prepare), ALIGNMENT) + _state_bytes(self.layers)
 
     def compiled(self, memory: MemoryPlan, steps: int, choice: Choice | None = None) -> CompiledModel:
         """The model with this memory, proven."""
-        constants = self.making.constants
-        state, prepare = _state_bytes(self.layers), _prepare_bytes(self.layers, self.making.libraries)
+        constants = self.factory.constants
+        state, prepare = _state_bytes(self.layers), _prepare_bytes(self.layers, self.factory.libraries)
         text = "\n".join(sorted(_expressions(memory.layers)))
         compiled = CompiledModel(
             model=self.running,
@@ -411,13 +411,13 @@ class _Parts:
             places=_places(memory),
             state_bytes=state,
             prepare_bytes=prepare,
-            flat=self.making.flat,
+            flat=self.factory.flat,
             bodies=self.bodies,
             steps=steps,
             owners=memory.owners,
             choice=choice,
         )
-        prove(compiled, self.making.libraries)
+        prove(compiled, self.factory.libraries)
         return compiled
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_zephyr.compiler.flattening import VARIABLES, Flat
+from tflm_zephyr.compiler.flattening import VARIABLES, FlatModel
 from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_of
 from tflm_zephyr.compiler.program import Access, Branch, Call, Control, Copy, Layer, Pointer
 from tflm_zephyr.kernels import Node
@@ -21,7 +21,7 @@ def is_control(node: Node) -> bool:
     return node.operator.custom_code is None and node.operator.key in (*CALLERS, *VARIABLES)
 
 
-def control_layer(node: Node, flat: Flat, constants: Constants) -> Layer:
+def control_layer(node: Node, flat: FlatModel, constants: Constants) -> Layer:
     """The layer of an operator of `flat`. NotDirectError for one that TFLM's kernel would refuse."""
     builder = _Builder(node, flat, constants)
     key = node.operator.key
@@ -33,7 +33,7 @@ def control_layer(node: Node, flat: Flat, constants: Constants) -> Layer:
 
 
 class _Builder:
-    def __init__(self, node: Node, flat: Flat, constants: Constants) -> None:
+    def __init__(self, node: Node, flat: FlatModel, constants: Constants) -> None:
         self._node, self._flat, self._constants = node, flat, constants
         self._operator = node.operator
 

@@ -19,7 +19,7 @@ _HINT = "Use the backend interpreter"
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatModel:
     """`model` has the one subgraph. By subgraph of the model as it was: its inputs, outputs and operators there.
 
     `origins` gives the (subgraph, operator) of each operator, `keys` the (subgraph, tensor) of each tensor that the
@@ -47,7 +47,7 @@ def needs_flattening(model: Model) -> bool:
     return len(model.subgraphs) > 1 or any(operator.key in VARIABLES for operator in model.main.operators)
 
 
-def flatten(model: Model) -> Flat:
+def flatten(model: Model) -> FlatModel:
     """The model as one subgraph. ModelError for a variable that is not named in the subgraph that uses it."""
     first, keys = [], []
     tensors: list[Tensor] = []
@@ -66,7 +66,7 @@ def flatten(model: Model) -> Flat:
             operators.append(_moved(operator, len(operators), first[subgraph.index]))
     added = _Added(model, tensors, operators)
     main = Subgraph(0, model.main.name, tuple(added.tensors), tuple(operators), model.main.inputs, model.main.outputs)
-    return Flat(
+    return FlatModel(
         model=replace(model, subgraphs=(main,)),
         inputs=tuple(tuple(first[s.index] + i for i in s.inputs) for s in model.subgraphs),
         outputs=tuple(tuple(first[s.index] + i for i in s.outputs) for s in model.subgraphs),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_zephyr.compiler.flattening import Flat
+from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer
 from tflm_zephyr.compiler.views import Placement, with_views
@@ -162,7 +162,7 @@ def _owners(tensors: Iterable[int], layers: Iterable[int]) -> tuple[tuple[int, i
     return (*((tensor, 0) for tensor in tensors), *((SCRATCH, layer) for layer in layers))
 
 
-def plan_scopes(original: Model, flat: Flat, layers: Sequence[Layer]) -> tuple[MemoryPlan, int]:
+def plan_scopes(original: Model, flat: FlatModel, layers: Sequence[Layer]) -> tuple[MemoryPlan, int]:
     """The plan of a flattened model, and the number of its steps: lifespans as TFLM's planner has them, no views.
 
     Lifespans of TFLM hold as its kernels copy tensors into subgraphs and out of them, which the layers do as well.

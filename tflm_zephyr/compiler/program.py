@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tflm_zephyr.compiler.flattening import Flat
+from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.row_program import RowForm, RowSegment, StreamedInput
 from tflm_zephyr.fast_kernels import Block
 from tflm_zephyr.memory_planner import Plan, align_up
@@ -380,10 +380,11 @@ class CompiledModel:
     `state_bytes` at the arena's end are those of TFLM's own kernels, with a pointer for each, on a 32-bit Arm core;
     while these prepare, TfLiteTensors take `prepare_bytes` at its beginning.
 
-    A model with subgraphs or resource variables is flattened (see flattening.Flat, `flat`): `bodies` has the layers of
-    each subgraph that runs, by operator, the main one's as 0; without, all layers are the main subgraph's. `steps` is
-    the number of steps that `places` count. `owners` gives each buffer of `plan` its tensor of the main subgraph, the
-    largest where several share it, or SCRATCH and its layer. `choice`: how kernels were chosen by their costs.
+    A model with subgraphs or resource variables is flattened (`flat`, see flattening.FlatModel): `bodies` has the
+    layers of each subgraph that runs, by operator, the main one's as 0; without, all layers are the main subgraph's.
+    `steps` is the number of steps that `places` count. `owners` gives each buffer of `plan` its tensor of the main
+    subgraph, the largest where several share it, or SCRATCH and its layer. `choice`: how kernels were chosen by their
+    costs.
     """
 
     model: Model
@@ -397,7 +398,7 @@ class CompiledModel:
     places: tuple[Place, ...]
     state_bytes: int = 0
     prepare_bytes: int = 0
-    flat: Flat | None = None
+    flat: FlatModel | None = None
     bodies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     steps: int = 0
     owners: tuple[tuple[int, int], ...] = ()
