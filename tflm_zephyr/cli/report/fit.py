@@ -130,7 +130,7 @@ def _use(use: RegionEstimate) -> str:
 
 def _bound(use: RegionEstimate) -> str:
     if use.above_bytes is None:
-        return f"-{_kib(use.below_bytes)} or any more"
+        return f"at least {(use.used_bytes - use.below_bytes) / 1024:.1f}"
     if use.above_bytes == use.below_bytes:
         return f"+-{_kib(use.above_bytes)}"
     return f"+{_kib(use.above_bytes)} -{_kib(use.below_bytes)}"
