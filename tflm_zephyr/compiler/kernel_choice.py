@@ -21,6 +21,7 @@ FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
 _MOST_TURNS = 8
+_SPARE_BYTES = 512  # the error of the layers' own code and of CMSIS-NN's, of which the table has the mean
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def choice_of(
             two = _candidate(node, others[number].layer, second[number], costs)
             if one is not None and two is not None:
                 options[number] = LayerOptions(one, two)
-    taken = choose(tuple(options.values()), costs.library_bytes, larger)
+    taken = choose(tuple(options.values()), costs.library_bytes, larger, spare=_SPARE_BYTES)
     picked = frozenset(operator for operator, takes in zip(options, taken, strict=True) if takes)
     unknown = fast.keys() - options.keys()
     why = {operator: _why(option) for operator, option in options.items() if operator not in picked}

@@ -59,12 +59,17 @@ class _Way:
 
 
 def choose(
-    layers: Sequence[LayerOptions], library_bytes: Callable[[Collection[str]], int], more: int | None = None
+    layers: Sequence[LayerOptions],
+    library_bytes: Callable[[Collection[str]], int],
+    more: int | None = None,
+    *,
+    spare: int = 0,
 ) -> tuple[bool, ...]:
     """For each layer, whether it takes our kernel, for the fewest cycles.
 
     `library_bytes`: code of a set of CMSIS-NN's kernels. `more`: bytes of code and constants that the choice may take
-    more than CMSIS-NN's kernels for all layers do (0 or more), surely; None for any number.
+    more than CMSIS-NN's kernels for all layers do (0 or more), surely; None for any number. `spare`: bytes of these
+    that are left free where a layer takes ours.
     """
     if more is None:
         return tuple(layer.own_is_better for layer in layers)
@@ -72,11 +77,15 @@ def choose(
     for k, layer in enumerate(layers):
         groups.setdefault(layer.own.function, []).append(k)
     kernels = sorted({layer.other.kernel for layer in layers})
-    limit = library_bytes(kernels) + sum(layer.other.own_bytes for layer in layers) + more
+    others = library_bytes(kernels) + sum(layer.other.own_bytes for layer in layers)
+    limit = others + more - spare
     found = [
-        best
-        for linked in _subsets(kernels)
-        if (best := _best(layers, list(groups.values()), frozenset(linked), limit - library_bytes(linked)))
+        _Way(others, sum(layer.other.work.cycles for layer in layers), frozenset()),
+        *(
+            best
+            for linked in _subsets(kernels)
+            if (best := _best(layers, list(groups.values()), frozenset(linked), limit - library_bytes(linked)))
+        ),
     ]
     best = min(found, key=lambda way: (way.cycles, way.bytes))
     return tuple(k in best.own for k in range(len(layers)))
