@@ -24,6 +24,7 @@ MODELS = (
     "ad01_int8", "audio_preprocessor_int8", "hello_world_float", "hello_world_int8", "keyword_scrambled_8bit",
     "kws_ref_model", "micro_speech_quantized", "mnist_lstm_int8", "person_detect", "pretrainedResnet_quant",
 )  # fmt: skip
+FAST = ("ad01_int8", "kws_ref_model", "micro_speech_quantized", "person_detect", "pretrainedResnet_quant")
 SAMPLES = ("hello_world", "digits")
 ACCURACY = 0.05
 TABLES_GCC = "12.2."  # as GNU Arm Embedded, with picolibc: what the verdicts' tables are measured with
@@ -112,15 +113,23 @@ def test_compiled_sample(tool: Tool, place: Path, sample: str) -> None:
 def test_a_sample_with_fast_kernels(tool: Tool, place: Path) -> None:
     """The code of our own kernels is estimated by their shapes."""
     model, flags = ROOT / "samples" / "digits" / "digits.tflite", ("--backend", "compiled", "--fast-kernels")
-    compare(tool, model, NS, "cmsis_nn", place / "compiled", *flags, accuracy=0.2)
+    compare(tool, model, NS, "cmsis_nn", place / "fast", *flags, accuracy=0.2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--larger", "0"), ("--rows",)], ids=["any", "larger", "rows"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", FAST)
 def test_stock_model_with_fast_kernels(tool: Tool, place: Path, shared: Path, name: str, more: tuple[str, ...]) -> None:
+    """An app keeps its options when it gets another model, so that each set of options has an app of its own."""
     model, flags = shared / "models" / f"{name}.tflite", ("--backend", "compiled", "--fast-kernels")
-    compare(tool, model, NS, "cmsis_nn", place / "compiled", *flags, *more, accuracy=0.2)
+    app = place / " ".join(("fast", *more)).replace(" --", "-").replace(" ", "-")
+    compare(tool, model, NS, "cmsis_nn", app, *flags, *more, accuracy=0.2)
+
+
+def test_a_compiled_float_model(tool: Tool, place: Path, shared: Path) -> None:
+    """It is farthest from its estimate, but within its bound."""
+    model = shared / "models" / "hello_world_float.tflite"
+    compare(tool, model, NS, "cmsis_nn", place / "float", "--backend", "compiled", accuracy=0.6)
 
 
 def test_a_model_that_overflows(tool: Tool, place: Path, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_flags_of_the_interpreter_are_refused(model: Path, capsys: pytest.Captur
     assert "--order is of the interpreter's arena" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ways = json.loads(front(model, capsys, "--json"))["ways"]
     fits = ways[1]["arena_bytes"]
@@ -211,6 +212,7 @@ def test_state_of_kept_kernels_counts(shared: Path, tmp_path: Path, capsys: pyte
     assert f"takes at least {least:,} bytes of RAM, 1 more than there are" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "auto", "--ram", "100", "-o", str(tmp_path / "app")]
     assert main(given) == 1

@@ -127,6 +127,7 @@ def test_the_front_trades_memory_for_work() -> None:
     assert costs[-1] == 0.0
 
 
+@pytest.mark.slow
 def test_the_cheapest_way_that_fits_is_taken() -> None:
     points = front_of(MODEL, PLAIN)
     for point, cheaper in itertools.pairwise(points):
@@ -134,6 +135,7 @@ def test_the_cheapest_way_that_fits_is_taken() -> None:
             assert compile_model(MODEL, PLAIN, ram=ram).arena_bytes == point.compiled.arena_bytes
 
 
+@pytest.mark.slow
 def test_too_little_memory_says_how_much_is_missing() -> None:
     least = front_of(MODEL, PLAIN)[0].compiled.arena_bytes
     with pytest.raises(PlanError, match=rf"at least {least:,} bytes of RAM, 100 more than there are"):

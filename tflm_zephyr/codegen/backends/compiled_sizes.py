@@ -6,7 +6,7 @@ a function for each layer. The numbers are the straight line through what `bench
 `benchmarks/rows.py` measured with GCC 12.2 and CMSIS-NN's kernels on mps2/an385; the bound is the largest distance from
 it, rounded up. Float models are farthest, as TFLM's kernels of the untyped registrations have the code of all types. On
 cores with DSP, CMSIS-NN's kernels have more code for shapes and types that a model may not have: the bound there is the
-largest distance on mps2/an386 and mps2/an521/cpu0.
+largest distance on mps2/an386 and mps2/an521/cpu0, and for float models that on nrf9160dk/nrf9160/ns.
 
 An operator whose layers all have kernels of ours has none of TFLM's. Such apps took about _OWN_BYTES more than without
 that kernel, as the savings are of code that its table has as well, and _ALONE_BYTES more than that where no other
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.compiler import CompiledModel, Layer
+from tflm_zephyr.model import TensorType
 
 _CORE_BYTES = 17_000
 _KERNEL_BYTES = 1_700
@@ -30,6 +31,7 @@ _OWN_BYTES = 4_000
 _ALONE_BYTES = 3_600
 _OFF_BYTES = 4_096
 _OTHER_CORES_OFF_BYTES = 8_192
+_FLOAT_OFF_BYTES = 11_264
 _RAM_BYTES = 220
 _RAM_OFF_BYTES = 64
 
@@ -60,7 +62,13 @@ def savings(programs: Sequence[CompiledModel], *, plain: bool = True) -> Savings
         flash -= _OWN_BYTES if direct else _OWN_BYTES + _ALONE_BYTES
     if members:
         flash -= _ROWS_BYTES + _ROW_LAYER_BYTES * members
-    return Savings(flash, _RAM_BYTES, _OFF_BYTES if plain else _OTHER_CORES_OFF_BYTES)
+    if plain:
+        return Savings(flash, _RAM_BYTES)
+    return Savings(flash, _RAM_BYTES, _FLOAT_OFF_BYTES if _has_floats(programs) else _OTHER_CORES_OFF_BYTES)
+
+
+def _has_floats(programs: Sequence[CompiledModel]) -> bool:
+    return any(tensor.type is TensorType.FLOAT32 for program in programs for tensor in program.model.main.tensors)
 
 
 def _fast_functions(layers: Sequence[Layer]) -> int:
