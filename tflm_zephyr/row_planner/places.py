@@ -19,7 +19,7 @@ def row_places(chain: Chain, schedule: Schedule) -> tuple[dict[int, int], int]:
     rooms: list[_Room] = []
     offsets: dict[int, int] = {}
     total = 0
-    # Those that are filled once, as most that roll are, meet nearly all others.
+    # Buffers that are filled once come first: most of them roll, and meet nearly all other buffers.
     for tensor in sorted(sizes, key=lambda tensor: (len(schedule.spans[tensor]) > 1, -sizes[tensor], tensor)):
         spans, size = schedule.spans[tensor], chain.aligned(sizes[tensor])
         room = next((room for room in rooms if size <= room.size and not _meet(room.taken, spans)), None)
