@@ -121,7 +121,7 @@ def _seed(seed: int) -> int:
 
 
 def checksums(kind: str, seeds: Sequence[int]) -> list[int]:
-    """What the program prints where all outputs are TFLM's; `seeds` follow each other."""
+    """The text that the program prints where all outputs are TFLM's; `seeds` follow each other."""
     model = random_layers(kind, seeds[0], len(seeds))
     main = parse_model(model).main
     inputs = [

@@ -22,7 +22,7 @@ Step = tuple[int, int]
 
 
 class Recompute(Enum):
-    """Which rows are computed again: those behind a reader's window, or all that a step of a reader has read."""
+    """The rows that are computed again: those behind a reader's window, or all that a step of a reader has read."""
 
     BEHIND = "behind"
     ALWAYS = "always"

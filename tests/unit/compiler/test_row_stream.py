@@ -233,7 +233,7 @@ def test_a_late_reader_on_whole_tensors_is_refused() -> None:
 
 
 def test_readers_of_another_input_stay_out_of_segments() -> None:
-    """That input may be written until the last row has come, so no row buffer may lie over it."""
+    """The input may be written until the last row has come, so no row buffer may lie over it."""
     builder = ModelBuilder()
     main = builder.subgraph()
     x, mask = image(main, (1, 24, 24, 2), "x"), image(main, (1, 20, 20, 8), "mask")
