@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import DIGITS, HELLO_WORLD, Bench, main_of, say  # noqa: E402
+from benchmarks.common import DIGITS, HELLO_WORLD, Bench, add_models, chosen, main_of, say  # noqa: E402
 from tests.zephyr.models import mobilenet  # noqa: E402
 from tflm_zephyr.arena.tail import SLACK_BYTES  # noqa: E402
 from tflm_zephyr.boards.board import Board, load_board  # noqa: E402
@@ -68,7 +68,7 @@ def model_files(folder: Path, wanted: Sequence[str]) -> dict[str, Path]:
     made.write_bytes(mobilenet())
     shared = sorted((ROOT.parent / "shared" / "models").glob("*.tflite"))
     files = {path.stem: path for path in (*shared, DIGITS, HELLO_WORLD, made)}
-    return {name: path for name, path in files.items() if not wanted or name in wanted}
+    return chosen(files, wanted)
 
 
 def app_of(bench: Bench, files: dict[str, Path], library: str, app: Path) -> Generated:
@@ -156,7 +156,7 @@ def main() -> int:
     """Measure the models asked for, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kernels", action="append", choices=LIBRARIES, help="may be repeated (default: both)")
-    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these")
+    add_models(parser)
 
     missed: list[str] = []
 

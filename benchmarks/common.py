@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,6 +161,19 @@ def say_load() -> None:
 def say(line: str = "") -> None:
     """Print a line at once."""
     print(line, flush=True)
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add --models, for chosen()."""
+    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+
+
+def chosen(models: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
+    """Those of `models` that `names` has, or all where it is empty. Raises ToolError for a name that is none."""
+    if wrong := sorted(set(names) - models.keys()):
+        hint = f"Models: {', '.join(sorted(models))}"
+        raise ToolError(f"there is no model {', '.join(wrong)}", where="--models", hint=hint)
+    return {name: path for name, path in models.items() if not names or name in names}
 
 
 def main_of(parser: argparse.ArgumentParser, body: Callable[[argparse.Namespace, Bench], None]) -> int:

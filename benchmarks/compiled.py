@@ -38,6 +38,8 @@ from benchmarks.build import cost_of  # noqa: E402
 from benchmarks.common import (  # noqa: E402
     TOOL,
     Bench,
+    add_models,
+    chosen,
     clock_hz,
     emulated,
     environment,
@@ -161,6 +163,11 @@ class Verdict:
         return f"{what} {ratio:.3f} (goal {goal:g}: missed)"
 
 
+def kernels_named(fast: bool) -> str:
+    """The kernels of compiled code, in the head of a table."""
+    return "our own kernels where they are faster, else CMSIS-NN's" if fast else "CMSIS-NN's kernels"
+
+
 def models(folder: Path) -> dict[str, Path]:
     """Every model by name; the MobileNet is written to `folder`."""
     made = folder / f"{MOBILENET}.tflite"
@@ -232,12 +239,10 @@ class Comparison:
 
     def board(self, board: str, wanted: Sequence[str]) -> None:
         """Print the table of one board. A model that a way cannot take has its error in its place."""
-        say(f"\n{board}, CMSIS-NN's kernels")
+        say(f"\n{board}, {kernels_named(self.fast)}")
         titles = f"{'arena':>9} {'flash':>9} {'RAM':>9} {'instructions':>13} {'build s':>7} outputs"
         say(f"{'model':24} {'backend':12} {titles}")
-        for name, model in models(self.bench.folder).items():
-            if wanted and name not in wanted:
-                continue
+        for name, model in chosen(models(self.bench.folder), wanted).items():
             try:
                 interpreted, compiled = (self._way(name, model, board, one) for one in (INTERPRETER, COMPILED))
             except ToolError as error:
@@ -267,7 +272,7 @@ def main() -> int:
     """Measure every board that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-b", "--board", action="append", help=f"default: {' '.join(BOARDS)}; may be repeated")
-    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    add_models(parser)
     parser.add_argument("--cold", action="append", metavar="BOARD", help=f"cold builds there; default: {COLD}")
     parser.add_argument("--fast-kernels", action="store_true", help="compiled code with its own kernels")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep lines in it, and take those that are there")

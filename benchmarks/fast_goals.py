@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
+from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
 from benchmarks.compiled import STOCK_BYTES, Verdict, models  # noqa: E402
 from benchmarks.kernels import CORES, Machine, Measured  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
@@ -102,19 +102,18 @@ def main() -> int:
     """Measure every core that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
-    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    add_models(parser)
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
         say_load()
         verdict = Verdict()
         for key in args.core or CORES:
-            for name, model in models(bench.folder).items():
-                if name in (args.models or {goal.model for goal in GOALS}):
-                    try:
-                        for line in goal_lines(Machine(bench, key), name, model, verdict):
-                            say(line)
-                    except ToolError as error:
-                        say(f"{name} on {key}: {str(error).splitlines()[0][:100]}")
+            for name, model in chosen(models(bench.folder), args.models or {goal.model for goal in GOALS}).items():
+                try:
+                    for line in goal_lines(Machine(bench, key), name, model, verdict):
+                        say(line)
+                except ToolError as error:
+                    say(f"{name} on {key}: {str(error).splitlines()[0][:100]}")
         say(f"\n{verdict.met} of {verdict.met + len(verdict.missed)} goals are met")
         for missed in verdict.missed:
             say(f"missed: {missed}")

@@ -20,8 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, main_of, say  # noqa: E402
-from benchmarks.compiled import models  # noqa: E402
+from benchmarks.common import Bench, add_models, chosen, main_of, say  # noqa: E402
+from benchmarks.compiled import kernels_named, models  # noqa: E402
 from benchmarks.rows import GOALS  # noqa: E402
 from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_inputs, ways  # noqa: E402
 from tests.helpers.compiled_check import expected  # noqa: E402
@@ -70,7 +70,7 @@ def main() -> int:
     """Measure every core that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cores", nargs="*", choices=MACHINES, default=["m3", "m4", "m33"], help="default: m3 m4 m33")
-    parser.add_argument("--models", nargs="*", default=sorted(GOALS), metavar="NAME", help="just these models")
+    add_models(parser)
     parser.add_argument("--fast-kernels", action="store_true", help="with the kernels that it picks")
     faults: list[str] = []
 
@@ -81,11 +81,10 @@ def main() -> int:
         checkouts = Checkouts(workspace.tflm_dir, workspace.cmsis_nn_dir, bench.folder / "objects", revision)
         for core in args.cores:
             metal = BareMetal(checkouts, MACHINES[core], bench.folder / core)
-            for name, model in models(bench.folder).items():
-                if name in args.models:
-                    say(f"\n{name} on {metal.machine.board}, CMSIS-NN's kernels")
-                    say("{:>9} {:>9} {:>11} {:>13} {:>9} {:>7} {:>8} {}".format(*TITLES))
-                    faults.extend(table(metal, model, bench.folder, fast=args.fast_kernels))
+            for name, model in chosen(models(bench.folder), args.models or GOALS.keys()).items():
+                say(f"\n{name} on {metal.machine.board}, {kernels_named(args.fast_kernels)}")
+                say("{:>9} {:>9} {:>11} {:>13} {:>9} {:>7} {:>8} {}".format(*TITLES))
+                faults.extend(table(metal, model, bench.folder, fast=args.fast_kernels))
         for fault in faults:
             say(f"fault: {fault}")
 

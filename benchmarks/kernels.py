@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.bare_app import run  # noqa: E402
-from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
+from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
 from benchmarks.compiled import models  # noqa: E402
 from tflm_zephyr import process  # noqa: E402
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render  # noqa: E402
@@ -533,7 +533,7 @@ def main() -> int:
     """Measure every core that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
-    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    add_models(parser)
     parser.add_argument("--rows", action="store_true", help="ours row by row")
     parser.add_argument("--larger", type=int, metavar="BYTES", help="flash that ours may take more than CMSIS-NN's")
     parser.add_argument("--wait-states", type=int, default=0, metavar="N", help="cycles for each 16 bytes of code")
@@ -542,9 +542,7 @@ def main() -> int:
         say_load()
         for key in args.core or CORES:
             machine = Machine(bench, key)
-            for name, model in models(bench.folder).items():
-                if args.models and name not in args.models:
-                    continue
+            for name, model in chosen(models(bench.folder), args.models).items():
                 try:
                     arm = machine.measure(model, fast=False)
                     own = machine.measure(model, fast=True, rows=args.rows, larger=args.larger)

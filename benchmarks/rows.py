@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
-from benchmarks.compiled import STOCK_BYTES, Verdict, Way, measured, models, row  # noqa: E402
+from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
+from benchmarks.compiled import STOCK_BYTES, Verdict, Way, kernels_named, measured, models, row  # noqa: E402
 from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs  # noqa: E402
 from tests.helpers.compiled_check import expected  # noqa: E402
 from tests.helpers.compiled_host import Checkouts, generated  # noqa: E402
@@ -107,13 +107,16 @@ def without_zephyr(bench: Bench, model: Path, board: str, slower: int, *, fast: 
     return f"  without Zephyr: .bss {found.bss_bytes:,}, stack {found.stack_bytes:,} of {bound}"
 
 
+def _chosen(folder: Path, wanted: Collection[str]) -> dict[str, Path]:
+    """The models with goals, or those of them that are wanted."""
+    return chosen({name: model for name, model in models(folder).items() if name in GOALS}, wanted)
+
+
 def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict, *, fast: bool = False) -> None:
     """Print the table of one board."""
-    say(f"\n{board}, CMSIS-NN's kernels")
+    say(f"\n{board}, {kernels_named(fast)}")
     say(f"{'model':24} {'way':12} {'arena':>9} {'flash':>9} {'RAM':>9} {'instructions':>13} {'build s':>7} outputs")
-    for name, model in models(bench.folder).items():
-        if name not in GOALS or (wanted and name not in wanted):
-            continue
+    for name, model in _chosen(bench.folder, wanted).items():
         goal = goal_of(name, board)
         slower = ("--slower", str(GOALS[name].slower), *(("--fast-kernels",) if fast else ()))
         try:
@@ -134,7 +137,7 @@ def main() -> int:
     """Measure every board that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-b", "--board", action="append", help=f"default: {' '.join(BOARDS)}; may be repeated")
-    parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
+    add_models(parser)
     parser.add_argument("--fast-kernels", action="store_true", help="rows with the kernels that it picks")
 
     def body(args: argparse.Namespace, bench: Bench) -> None:

@@ -124,7 +124,7 @@ class BareMetal:
         folder.mkdir(parents=True, exist_ok=True)
         files = render(made.spec)
         for name in files:
-            if name.endswith(("_layers.cpp", "_layers.hpp", "_weights.cpp")):
+            if name.endswith(("_layers.cpp", "_layers.hpp", "_weights.cpp", "fast_kernels.hpp")):
                 path = folder / Path(name).name
                 path.parent.mkdir(exist_ok=True)
                 text = files[name].decode().replace('#include "models/', '#include "')
@@ -137,6 +137,7 @@ class BareMetal:
         elf = folder / "program.elf"
         sources = [str(_PROGRAM), f"{model.ident}_layers.cpp", f"{model.ident}_weights.cpp", "expected.S"]
         command = [f"{_TOOLS}g++", *self.machine.flags, *_COMMON, *_CXX, *self.checkouts.tflm_flags()]
+        command += ["-O2"] if "src/fast_kernels.hpp" in files else []  # as the app compiles them
         command += [
             f"-I{self.checkouts.cmsis_nn / 'Include'}",
             "-I.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tflm_zephyr.model import TensorType
 
@@ -49,6 +50,7 @@ def rounded(value: float) -> int:
     return -magnitude if value < 0 else magnitude
 
 
+@lru_cache(maxsize=1 << 16)
 def multiplier(real: float) -> Multiplier:
     """QuantizeMultiplier()."""
     if real == 0.0:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -24,13 +27,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def front(model: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
-    assert main(["plan", str(model), "--rows", "--kernels", "cmsis_nn", "--core", "cortex-m3", *flags]) == 0
-    return capsys.readouterr().out
+@cache
+def front(model: Path, *flags: str) -> str:
+    """The text that `plan --rows` prints for the model."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        assert main(["plan", str(model), "--rows", "--kernels", "cmsis_nn", "--core", "cortex-m3", *flags]) == 0
+    return printed.getvalue()
 
 
-def test_the_front_is_a_document(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(front(model, capsys, "--json"))
+def test_the_front_is_a_document(model: Path) -> None:
+    document = json.loads(front(model, "--json"))
     checked(document, "the output")
     sizes = [way["arena_bytes"] for way in document["ways"]]
     assert sizes == sorted(sizes)
@@ -39,18 +46,18 @@ def test_the_front_is_a_document(model: Path, capsys: pytest.CaptureFixture[str]
     assert {"operator": 30, "key": "SOFTMAX", "why": "is of a kind that does not run row by row"} in document["whole"]
 
 
-def test_the_table_has_a_line_for_each_way(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(front(model, capsys, "--json"))
-    text = front(model, capsys)
+def test_the_table_has_a_line_for_each_way(model: Path) -> None:
+    document = json.loads(front(model, "--json"))
+    text = front(model)
     for way in document["ways"]:
         assert f"{way['arena_bytes']:12,} {100 * way['slower']:10.2f} %" in text
     assert "30 (SOFTMAX): is of a kind that does not run row by row" in text
 
 
-def test_streamed_ways_are_listed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    streamed = json.loads(front(model, capsys, "--json"))["streamed"]
+def test_streamed_ways_are_listed(model: Path) -> None:
+    streamed = json.loads(front(model, "--json"))["streamed"]
     assert not streamed["why"]
-    text = front(model, capsys)
+    text = front(model)
     assert "With streamed input in 32 rows of 32 bytes, which is never there as a whole:" in text
     for way in streamed["ways"]:
         assert f"\n{way['arena_bytes']:12,} " in text
@@ -59,18 +66,18 @@ def test_streamed_ways_are_listed(model: Path, capsys: pytest.CaptureFixture[str
 def test_a_model_that_cannot_stream_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "dense.tflite"
     path.write_bytes(dense())
-    document = json.loads(front(path, capsys, "--json"))
+    document = json.loads(front(path, "--json"))
     checked(document, "the output")
     why = "layer 0 (FULLY_CONNECTED) has tensors that are no single image"
     assert document["streamed"]["ways"] == []
     assert document["streamed"]["why"].endswith(why)
-    assert f"Streamed input: {document['streamed']['why']}" in front(path, capsys)
+    assert f"Streamed input: {document['streamed']['why']}" in front(path)
     assert main(["generate", str(path), *FLAGS, "--stream-input", "-o", str(tmp_path / "app")]) == 1
     assert why in capsys.readouterr().err
 
 
 def test_generate_streams_the_input(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    least = json.loads(front(model, capsys, "--json"))["streamed"]["ways"][0]["arena_bytes"]
+    least = json.loads(front(model, "--json"))["streamed"]["ways"][0]["arena_bytes"]
     given = ["generate", str(model), *FLAGS, "--stream-input", "--slower", "90", "-o", str(tmp_path / "app"), "--json"]
     assert main(given) == 0
     assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] <= least
@@ -83,9 +90,7 @@ def test_generate_streams_the_input(model: Path, tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("flags", [("--backend", "auto"), ("--flash", "1M")])
-def test_streamed_input_is_compiled_code(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, str]
-) -> None:
+def test_streamed_input_is_compiled_code(model: Path, tmp_path: Path, flags: tuple[str, str]) -> None:
     given = ["generate", str(model), *FLAGS, *flags, "--stream-input", "--slower", "90", "-o", str(tmp_path / "app")]
     assert main(given) == 0
     assert "PushRows" in (tmp_path / "app" / "tflm" / "src" / "models" / "net.hpp").read_text(encoding="utf-8")
@@ -94,12 +99,12 @@ def test_streamed_input_is_compiled_code(
 def test_ways_that_recompute_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(squeezed())
-    assert all(not way["recomputed_rows"] for way in json.loads(front(path, capsys, "--json"))["ways"])
-    document = json.loads(front(path, capsys, "--json", "--recompute"))
+    assert all(not way["recomputed_rows"] for way in json.loads(front(path, "--json"))["ways"])
+    document = json.loads(front(path, "--json", "--recompute"))
     checked(document, "the output")
     smallest = document["ways"][0]
     share = f"{100 * smallest['recomputing']:.2f} %"
-    assert f"; {smallest['recomputed_rows']} rows computed again, for {share}" in front(path, capsys, "--recompute")
+    assert f"; {smallest['recomputed_rows']} rows computed again, for {share}" in front(path, "--recompute")
     given = ["generate", str(path), *FLAGS, "--ram", str(smallest["arena_bytes"]), "-o", str(tmp_path / "app")]
     assert main(given) == 0
     assert f"net: {smallest['recomputed_rows']} rows of " in capsys.readouterr().out
@@ -114,7 +119,7 @@ def test_flags_of_the_interpreter_are_refused(model: Path, capsys: pytest.Captur
 
 @pytest.mark.slow
 def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ways = json.loads(front(model, capsys, "--json"))["ways"]
+    ways = json.loads(front(model, "--json"))["ways"]
     fits = ways[1]["arena_bytes"]
     flags = ["generate", str(model), *FLAGS, "--backend", "compiled", "-o", str(tmp_path / "app"), "--json"]
     assert main([*flags, "--ram", str(fits)]) == 0
@@ -125,20 +130,20 @@ def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: p
 
 
 def test_fast_kernels_have_ways_of_their_own(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain, fast = (json.loads(front(model, capsys, "--json", *flags))["ways"] for flags in ((), ("--fast-kernels",)))
+    plain, fast = (json.loads(front(model, "--json", *flags))["ways"] for flags in ((), ("--fast-kernels",)))
     assert [way["arena_bytes"] for way in plain] != [way["arena_bytes"] for way in fast]
     flags = ["generate", str(model), *FLAGS, "--fast-kernels", "-o", str(tmp_path / "app"), "--json"]
     assert main([*flags, "--ram", str(fast[0]["arena_bytes"])]) == 0
     assert json.loads(capsys.readouterr().out)["models"][0]["arena"]["bytes"] == fast[0]["arena_bytes"]
 
 
-def test_the_front_says_which_kernels_it_picks(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(front(model, capsys, "--json", "--fast-kernels"))
+def test_the_front_says_which_kernels_it_picks(model: Path) -> None:
+    document = json.loads(front(model, "--json", "--fast-kernels"))
     checked(document, "the output")
     assert document["choice"]["estimated_cycles"] < document["choice"]["cmsis_nn_cycles"]
     first = document["layers"][0]
     assert first["estimated_cycles"] < first["runner_up"]["estimated_cycles"]
-    assert "chosen by estimates for cortex-m3: " in front(model, capsys, "--fast-kernels")
+    assert "chosen by estimates for cortex-m3: " in front(model, "--fast-kernels")
 
 
 def test_larger_limits_the_flash_of_fast_kernels(
@@ -206,7 +211,7 @@ def test_the_interpreter_has_no_rows(
 
 def test_state_of_kept_kernels_counts(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = shared / "models" / "audio_preprocessor_int8.tflite"
-    least = json.loads(front(kept, capsys, "--json"))["ways"][0]["arena_bytes"]
+    least = json.loads(front(kept, "--json"))["ways"][0]["arena_bytes"]
     given = ["generate", str(kept), *FLAGS, "--ram", str(least - 1), "-o", str(tmp_path / "app")]
     assert main(given) == 1
     assert f"takes at least {least:,} bytes of RAM, 1 more than there are" in capsys.readouterr().err
@@ -250,6 +255,7 @@ def test_an_implied_backend_is_named(model: Path, tmp_path: Path, capsys: pytest
     assert note not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_budget_of_flash_chooses_the_backend(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["generate", str(model), *FLAGS, "-o", str(tmp_path / "app"), "--json"]
     assert main([*given, "--flash", "1M", "--ram", "16KiB", "--slower", "10%"]) == 0

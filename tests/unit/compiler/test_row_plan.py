@@ -211,6 +211,7 @@ def test_streamed_input_keeps_the_rows_that_are_read_again() -> None:
     assert buffer.capacity == found.stream.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dsp", [False, True])
 def test_a_budget_of_ram_takes_no_more_work_than_one_of_work(dsp: bool) -> None:
     libraries = (kernel_library("cmsis_nn", dsp=dsp),)
