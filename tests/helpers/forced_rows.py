@@ -11,6 +11,7 @@ from tflm_zephyr.compiler import Layer
 from tflm_zephyr.compiler.memory_plan import MemoryPlan, plan_memory
 from tflm_zephyr.compiler.row_plan import chain_of, with_segments
 from tflm_zephyr.compiler.row_stream import Stream
+from tflm_zephyr.compiler.step_work import StepWork
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
 from tflm_zephyr.row_planner import Chain, Cut, Pace, Recompute, Segment, recomputable
@@ -29,8 +30,9 @@ def forced(seed: int, again: float = 0.0) -> Callable[..., MemoryPlan]:
         slower: float = 0.0,
         stream: Stream | None = None,
         recompute: bool = False,
+        unit: StepWork | None = None,
     ) -> MemoryPlan:
-        chain = chain_of(model, layers, libraries, stream)
+        chain = chain_of(model, layers, libraries, stream, unit)
         least = 1 if stream is None else stream.last - stream.skipped + 2
         rng = random.Random(seed)
         segments = tuple(_segments(chain, rng, least))

@@ -36,6 +36,7 @@ from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
 from tflm_zephyr.compiler.shapes import misfit
+from tflm_zephyr.compiler.step_work import StepWork, step_work
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -126,12 +127,14 @@ class _Ways:
         if parts.factory.flat is not None:
             return plan_scopes(parts.original, parts.factory.flat, layers)
         if self.ram is not None:
-            arena = parts.arena_bytes
-            return plan_within(model, layers, libraries, self.ram, arena, slower=self.slower, stream=streamed), steps
+            arena, most = parts.arena_bytes, self.slower
+            plan = plan_within(model, layers, libraries, self.ram, arena, slower=most, stream=streamed, unit=parts.unit)
+            return plan, steps
         budget = SLOWER if self.slower is None else self.slower
         if streamed is not None or self.rows or self.recompute:
             again = self.recompute
-            return plan_rows(model, layers, libraries, slower=budget, stream=streamed, recompute=again), steps
+            plan = plan_rows(model, layers, libraries, slower=budget, stream=streamed, recompute=again, unit=parts.unit)
+            return plan, steps
         return plan_memory(model, layers, libraries, slower=budget), steps
 
 
@@ -164,8 +167,6 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
 
 def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
     """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's."""
-    if any(layer.leaner for layer in source.parts(choice).layers):
-        yield replace(choice, lean=False)
     yield choice
     streamed = source.parts(choice).stream() if ways.stream else None
 
@@ -175,7 +176,8 @@ def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
 
     def by_rows(one: Choice) -> MemoryPlan:
         parts, slower = source.parts(one), SLOWER if ways.slower is None else ways.slower
-        return plan_rows(parts.running, parts.layers, parts.factory.libraries, slower=slower, stream=streamed)
+        libraries = parts.factory.libraries
+        return plan_rows(parts.running, parts.layers, libraries, slower=slower, stream=streamed, unit=parts.unit)
 
     assert ways.ram is not None
     for plan in (by_rows,) if ways.stream else (whole, by_rows):
@@ -226,7 +228,7 @@ def front_of(
     streamed = parts.stream() if stream else None
     if parts.factory.flat is not None:
         return (FrontPoint(parts.compiled(*_Ways(None, False, None, stream).memory(parts), choice), 0.0),)
-    plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute)
+    plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute, unit=parts.unit)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
 
 
@@ -245,9 +247,10 @@ class _Source:
         choice = fast if isinstance(fast, Choice) else None
         factory = _LayerFactory(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
         layers = [factory.layer(node) for node in nodes]
-        if choice is not None and not choice.lean:
-            layers = [replace(layer, leaner=()) for layer in layers]
-        return _UnplacedModel(self.model, running, factory, bodies, tuple(layers))
+        unit = step_work(layers, choice)
+        if unit is not None:
+            layers = [unit.priced(node, layer) for node, layer in zip(nodes, layers, strict=True)]
+        return _UnplacedModel(self.model, running, factory, bodies, tuple(layers), unit)
 
     def choice(self, larger: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
@@ -373,13 +376,17 @@ class _LayerFactory:
 
 @dataclass(frozen=True)
 class _UnplacedModel:
-    """All of a compiled model but its memory. `running` is the `original`, or its flat form."""
+    """All of a compiled model but its memory. `running` is the `original`, or its flat form.
+
+    `unit`: that of the layers' work, where kernels were chosen by their costs.
+    """
 
     original: Model
     running: Model
     factory: _LayerFactory
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
+    unit: StepWork | None
 
     def stream(self) -> Stream:
         """The input that comes row by row. ModelError where none can."""

@@ -30,8 +30,7 @@ class Choice:
 
     `options` has the candidates by operator, where both kernels take it and were measured; `own` are the operators
     that take ours. `why` says for the others what speaks against it. `cores` are those that estimates are means of.
-    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for. `lean`: layers may take
-    their leaner forms, which need less scratch and more time.
+    `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for.
     """
 
     cores: tuple[str, ...]
@@ -40,7 +39,6 @@ class Choice:
     why: Mapping[int, str]
     costs: Costs
     other_arena_bytes: int | None = None
-    lean: bool = True
 
     @property
     def cycles(self) -> int:

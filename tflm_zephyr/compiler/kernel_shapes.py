@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tflm_zephyr.compiler.operators.convolution import window_of
 from tflm_zephyr.compiler.program import Layer
@@ -48,6 +49,25 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
         form=form,
         tile=int(arguments[1]) if own else 0,
         step=int(arguments[2]) if own else 0,
+    )
+
+
+def shape_by_rows(node: Node, layer: Layer) -> Shape | None:
+    """The shape of the layer's call for one of its rows; None where it has no such call, or no table has its kernel."""
+    whole, form = shape_of(node, layer), layer.rows
+    if whole is None or form is None or layer.key == "FULLY_CONNECTED":
+        return None
+    kernel, arguments = _split(form.function)
+    if not knows(kernel):
+        return None
+    turned = node.input(0).shape[1] == 1 and node.input(0).shape[2] > 1
+    tiled = kernel == f"{FAST}::Depthwise"
+    return replace(
+        whole.turned() if turned else whole,
+        kernel=kernel,
+        out_height=1,
+        tile=int(arguments[1]) if tiled else 0,
+        step=int(arguments[2]) if tiled else 0,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
@@ -24,6 +25,7 @@ SLOWER = 0.03
 """The share of a model's multiply-accumulates that calls in runs may cost, by the estimate below."""
 _WORK = 2_000_000
 _LEAN = 1 + 1 / 32  # of the smallest plan: layers need not be as lean as they can for less than that
+_LEANER = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way back from there, where leaner layers cost too much
 _WORK_EACH = 2_000  # so much for each pair of buffers, as pack() tries all orders of few
 _MOST_CANDIDATES = 40
 
@@ -78,7 +80,7 @@ class MemoryPlan:
 def plan_memory(
     model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], *, slower: float = SLOWER
 ) -> MemoryPlan:
-    """The smallest plan whose runs cost no more than `slower` of the model's work.
+    """The smallest plan whose runs and leaner layers cost no more than `slower` of the model's work.
 
     Parts of tensors are views where that takes no more memory than copies, whose tensors can be in place. Layers are
     leaner than given only where the plan is then smaller.
@@ -91,8 +93,19 @@ def plan_memory(
     if least.plan.size_bytes >= plan.plan.size_bytes:
         return plan
     size = min(plan.plan.size_bytes - 1, int(least.plan.size_bytes * _LEAN))
-    mixed = _with_or_without_views(model, _fitting(model, layers, size), libraries, slower)
-    return mixed if mixed.plan.size_bytes <= size else least
+    work = sum(layer.macs for layer in layers)
+    for share in _LEANER:
+        more = size + int(share * (plan.plan.size_bytes - 1 - size))
+        fitting = _fitting(model, layers, more)
+        if (extra := _extra(fitting)) <= slower * work:
+            mixed = _with_or_without_views(model, fitting, libraries, slower - (extra / work if work else 0.0))
+            if mixed.plan.size_bytes <= more:
+                return mixed
+    return least if _extra(lean) <= slower * work else plan
+
+
+def _extra(layers: Iterable[Layer]) -> float:
+    return sum(layer.extra_work for layer in layers)
 
 
 def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
@@ -112,14 +125,19 @@ def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
 
 def _added(subgraph: Subgraph, layer: Layer) -> int:
     """Scratch bytes of the layer less those that its output can share with its input."""
+    return align_up(layer.scratch_bytes, ALIGNMENT) - shared_bytes(subgraph, layer)
+
+
+def shared_bytes(subgraph: Subgraph, layer: Layer) -> int:
+    """Bytes that the output of one of our kernels can share with its input, at most; 0 for other layers."""
     (call,) = layer.calls if len(layer.calls) == 1 else (None,)
-    saved = 0
-    if call is not None and call.blocks:
-        one, other = (subgraph.tensors[access.tensor].size_bytes for access in (call.reads[0], call.writes[0]))
-        saved = min(one, other - least_distance(call.blocks))
-        if call.reverse is not None:
-            saved = max(saved, min(other, one - least_distance_above(call.reverse.blocks)))
-    return align_up(layer.scratch_bytes, ALIGNMENT) - max(0, saved)
+    if call is None or not call.blocks:
+        return 0
+    one, other = (subgraph.tensors[access.tensor].size_bytes for access in (call.reads[0], call.writes[0]))
+    saved = min(one, other - least_distance(call.blocks))
+    if call.reverse is not None:
+        saved = max(saved, min(other, one - least_distance_above(call.reverse.blocks)))
+    return max(0, saved)
 
 
 def _with_or_without_views(
@@ -345,7 +363,7 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
     For each size that layers can come to, each layer's cheapest distance is tried.
     """
     work = min(_WORK, _WORK_EACH * len(problem.buffers) ** 2)
-    best, least = pack(problem, work=work), 0
+    best, least = _packed(problem, None, work), 0
     alive = _alive(problem)
     ways = [_ways(problem, choice, alive) for choice in choices]
     sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
@@ -358,11 +376,17 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
             continue
         tried += 1
         pairs = tuple(pair for choice, each in zip(choices, fitting, strict=True) for pair in _cheap_pairs(each))
-        plan = pack(replace(problem, pairs=(*problem.pairs, *pairs)), capacity=size, work=work)
+        plan = _packed(replace(problem, pairs=(*problem.pairs, *pairs)), size, work)
         cost = _cost(choices, plan)
         if (plan.size_bytes, cost) < (best.size_bytes, least) and cost <= budget:
             best, least = plan, cost
     return best
+
+
+@lru_cache(maxsize=256)
+def _packed(problem: Problem, capacity: int | None, work: int) -> Plan:
+    """pack(), once for a problem: budgets and ways of a front share many of them."""
+    return pack(problem, capacity=capacity, work=work)
 
 
 def _least_cost(choice: RunChoice, ways: Sequence[_Way]) -> int:

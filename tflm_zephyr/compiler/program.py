@@ -256,7 +256,7 @@ class Layer:
     CMSIS-NN's structs of its scratch buffers where there are several. `rows`: its form for some rows, or
     else `no_rows` says why it has none. `fast`: the call is of one of our own kernels; where that was asked for and is
     not so, `not_fast` says why. `leaner` are layers of the same outputs that need less scratch, or may have them nearer
-    to their input, at more work each.
+    to their input, at more work each: `extra_work`, in multiply-accumulates, where their kernels were measured.
 
     The last layer of a `segment` has the code of all its `members`, and their row buffers as its scratch buffer; the
     others are `inside` it.
@@ -282,6 +282,7 @@ class Layer:
     fast: bool = False
     not_fast: str = ""
     leaner: tuple[Layer, ...] = ()
+    extra_work: float = 0.0
     members: tuple[Layer, ...] = ()
     inside: bool = False
 
@@ -320,9 +321,10 @@ def _why_whole(layer: Layer) -> str:
 
 
 def more_work(layers: Sequence[Layer]) -> float:
-    """The estimated work of segments and runs of pixels beyond that of whole layers, as a share of the latter."""
+    """The estimated work of segments, runs of pixels and leaner layers beyond that of the model, as a share."""
     total = 0.0
     for layer in layers:
+        total += layer.extra_work
         if layer.segment is not None:
             total += layer.segment.cost
         for call in layer.calls:

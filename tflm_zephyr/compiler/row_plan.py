@@ -11,16 +11,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory
+from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, shared_bytes
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.program import ALIGNMENT, Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
+from tflm_zephyr.compiler.step_work import StepWork
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
-from tflm_zephyr.fast_kernels import least_distance, least_distance_above
-from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
+from tflm_zephyr.kernels import KernelLibrary, Node, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Subgraph
 from tflm_zephyr.row_planner import (
@@ -83,18 +83,19 @@ def plan_rows(
     slower: float = SLOWER,
     stream: Stream | None = None,
     recompute: bool = False,
+    unit: StepWork | None = None,
 ) -> MemoryPlan:
     """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
 
     With a `stream` its first segment takes in the rows; PlanError where all such plans cost more. `recompute`: rows may
-    be computed again, at that price.
+    be computed again, at that price. `unit`: that of the work where kernels were chosen by their costs.
     """
     if stream is not None:
-        return _plan_streamed(model, layers, libraries, stream, slower, recompute)
+        return _plan_streamed(model, layers, libraries, stream, slower, recompute, unit)
     best = plan_memory(model, layers, libraries, slower=slower)
     work = sum(layer.macs for layer in layers)
     tried = 0
-    chain = chain_of(model, layers, libraries)
+    chain = chain_of(model, layers, libraries, unit=unit)
     for cut in front(chain, float(work), recompute=recompute):
         if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
             continue
@@ -114,9 +115,10 @@ def _plan_streamed(
     stream: Stream,
     slower: float,
     recompute: bool,
+    unit: StepWork | None,
 ) -> MemoryPlan:
     work = sum(layer.macs for layer in layers)
-    chain = chain_of(model, layers, libraries, stream)
+    chain = chain_of(model, layers, libraries, stream, unit)
     cuts = front(chain, float(work), recompute=recompute)
     fitting = [cut for cut in cuts if cut.cost <= slower * work]
     if not fitting:
@@ -142,15 +144,17 @@ def row_plans(
     stream: Stream | None = None,
     *,
     recompute: bool = False,
+    unit: StepWork | None = None,
 ) -> tuple[RowPlan, ...]:
     """Plans, the smallest first, none of which is both no smaller and no cheaper than another one.
 
-    With a `stream` all of them take its rows in. `recompute`: some may compute rows again.
+    With a `stream` all of them take its rows in. `recompute`: some may compute rows again. `unit` as for plan_rows().
     """
     work = sum(layer.macs for layer in layers)
-    chain = chain_of(model, layers, libraries, stream)
+    chain = chain_of(model, layers, libraries, stream, unit)
     in_runs = any(call.runs is not None for layer in layers for call in layer.calls)
-    budgets = () if stream is not None else _WHOLE_BUDGETS if in_runs else _WHOLE_BUDGETS[:1]
+    priced = in_runs or any(one.extra_work for layer in layers for one in layer.leaner)
+    budgets = () if stream is not None else _WHOLE_BUDGETS if priced else _WHOLE_BUDGETS[:1]
     plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
     cuts = front(chain, float(work), recompute=recompute)
     for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
@@ -173,15 +177,16 @@ def plan_within(
     *,
     slower: float | None = None,
     stream: Stream | None = None,
+    unit: StepWork | None = None,
 ) -> MemoryPlan:
     """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
 
     Rows are computed again only where no other plan fits. PlanError where there is none, with the bytes or the work
-    that are short.
+    that are short. `unit` as for plan_rows().
     """
-    plans = row_plans(model, layers, libraries, stream)
+    plans = row_plans(model, layers, libraries, stream, unit=unit)
     if size(plans[0].memory) > ram:
-        plans = row_plans(model, layers, libraries, stream, recompute=True)
+        plans = row_plans(model, layers, libraries, stream, recompute=True, unit=unit)
     fitting = [plan for plan in plans if size(plan.memory) <= ram]
     if fitting and (slower is None or fitting[-1].slower <= slower):
         return fitting[-1].memory
@@ -214,17 +219,21 @@ def _planned(
 
 
 def chain_of(
-    model: Model, layers: Sequence[Layer], libraries: Sequence[KernelLibrary], stream: Stream | None = None
+    model: Model,
+    layers: Sequence[Layer],
+    libraries: Sequence[KernelLibrary],
+    stream: Stream | None = None,
+    unit: StepWork | None = None,
 ) -> Chain:
-    """The layers as the planner of segments sees them; tensor numbers are the model's.
+    """The layers as the planner of segments sees them; tensor numbers are the model's. `unit` as for plan_rows().
 
     With a `stream` the first operation supplies its rows, in the place of the layers that it skips.
     """
     subgraph = model.main
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
-    besides = _besides(layers, libraries)
-    operations = tuple(_operation(model, layer, libraries, besides) for layer in viewed)
+    besides = _besides(layers, libraries) * (1.0 if unit is None else unit.faster)
+    operations = tuple(_operation(model, layer, libraries, besides, unit) for layer in viewed)
     ends = tuple(subgraph.inputs), tuple(subgraph.outputs)
     chain = Chain(tensors, operations, *ends, ALIGNMENT, _BYTE * besides)
     return chain if stream is None else _with_supply(chain, layers, stream)
@@ -270,7 +279,9 @@ def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
     return RowTensor(rows, -(-size // rows), root, whole)
 
 
-def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary], besides: float) -> Operation:
+def _operation(
+    model: Model, layer: Layer, libraries: Sequence[KernelLibrary], besides: float, unit: StepWork | None
+) -> Operation:
     subgraph, form = model.main, layer.rows
     operator = subgraph.operators[layer.operator]
     reads = tuple(dict.fromkeys(i for i in operator.inputs if i >= 0 and not subgraph.tensors[i].is_constant))
@@ -284,6 +295,8 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary], b
     helium = any(library.core.mve for library in libraries)
     function = form.function.lower()
     together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
+    known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
+    row = max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps
     return Operation(
         reads,
         writes,
@@ -296,7 +309,8 @@ def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary], b
         odd_cost=(_HELIUM_LEFT if helium else _ODD) * work if together else 0.0,
         block=_HELIUM_BLOCK if helium else 2,
         row_cost=form.row_work * layer.macs / form.steps,
-        work=max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps,
+        step_costs=() if known is None else tuple(_CALL * besides + cost for cost in known.calls),
+        work=row if known is None else known.row,
         ways=ways,
     )
 
@@ -306,11 +320,9 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
     call = layer.calls[0] if len(layer.calls) == 1 else None
     sizes = [tensor.size_bytes for tensor in model.main.tensors]
     if call is not None and call.blocks:
-        one, other = call.reads[0].tensor, call.writes[0].tensor
-        saved = min(sizes[one], sizes[other] - least_distance(call.blocks))
-        if call.reverse is not None:
-            saved = max(saved, min(sizes[other], sizes[one] - least_distance_above(call.reverse.blocks)))
-        yield Way(align_up(max(0, saved), ALIGNMENT), 0.0)
+        for way in (layer, *layer.leaner):
+            less = align_up(layer.scratch_bytes, ALIGNMENT) - align_up(way.scratch_bytes, ALIGNMENT)
+            yield Way(align_up(shared_bytes(model.main, way), ALIGNMENT) + less, way.extra_work)
         return
     if call is None or call.copies:
         return

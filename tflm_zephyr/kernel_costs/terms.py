@@ -8,7 +8,7 @@ kernels are those of templates/app/compiled/src/fast_kernels.hpp.j2, the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Counts = dict[str, int]
 
@@ -58,6 +58,26 @@ class Shape:
         """Products of an output."""
         window = self.high * self.wide
         return window if self.kernel in _DEPTHWISE else window * self.depth
+
+    def of_rows(self, rows: int) -> Shape:
+        """The same with as many output rows."""
+        return replace(self, out_height=rows)
+
+    def turned(self) -> Shape:
+        """The same with columns for rows."""
+        return replace(
+            self,
+            height=self.width,
+            width=self.height,
+            out_height=self.out_width,
+            out_width=self.out_height,
+            high=self.wide,
+            wide=self.high,
+            down=self.across,
+            across=self.down,
+            top=self.left,
+            left=self.top,
+        )
 
     @property
     def inside(self) -> int:

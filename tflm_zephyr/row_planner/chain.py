@@ -61,6 +61,7 @@ class Operation:
     done behind the last of them. `scratch` bytes are needed while it runs, `kept` bytes from its first row to its last.
     A call costs `call_cost` beyond the work of its rows, `odd_cost` more for each of rows times `pixels` that is left
     of blocks of `block` pixels, and `row_cost` more for each row.
+    `step_costs` are known costs of calls for 1, 2, ... rows in the place of these; calls for more cost as the last.
     `work` is what a row costs that is computed again.
     `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
@@ -76,6 +77,7 @@ class Operation:
     odd_cost: float = 0.0
     block: int = 2
     row_cost: float = 0.0
+    step_costs: tuple[float, ...] = ()
     work: float = 0.0
     ways: tuple[Way, ...] = ()
     supplied: bool = False
@@ -87,6 +89,8 @@ class Operation:
 
     def cost(self, rows: int) -> float:
         """The cost of a call for `rows` rows beyond the work of the rows."""
+        if self.step_costs:
+            return self.step_costs[min(rows, len(self.step_costs)) - 1]
         return self.call_cost + self.row_cost * rows + rows * self.pixels % self.block * self.odd_cost
 
 
