@@ -169,7 +169,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(models: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
-    """Those of `models` that `names` has, or all where it is empty. Raises ToolError for a name that is none."""
+    """The `models` that `names` has, or all where it is empty. Raises ToolError for a name that is none."""
     if wrong := sorted(set(names) - models.keys()):
         hint = f"Models: {', '.join(sorted(models))}"
         raise ToolError(f"there is no model {', '.join(wrong)}", where="--models", hint=hint)
