@@ -81,3 +81,11 @@ def test_the_self_test_fails(app: Path, layers: Path, tool: Tool) -> None:
     tool("build", app, "--board", BOARD, "--build-dir", folder, "-D", "CONFIG_TFLM_APP_HOST_LINK=n")
     (result,) = tool("run", app, "--board", BOARD, "--build-dir", folder, code=1, as_json=True)["results"]
     assert result["status"] == "fail"
+
+
+def test_fast_kernels_are_refused_where_unaligned_loads_trap(apps: Path, tool: Tool) -> None:
+    folder = apps / "trapping"
+    tool("generate", ROOT / "samples" / "digits" / "digits.tflite", "-o", folder, "--board", BOARD, "--fast-kernels")
+    said = tool("build", folder, "--board", BOARD, "-D", "CONFIG_TRAP_UNALIGNED_ACCESS=y", code=1)
+    assert "set CONFIG_TRAP_UNALIGNED_ACCESS=n, or generate without fast kernels" in said
+    tool("build", folder, "--board", BOARD, "-D", "CONFIG_TRAP_UNALIGNED_ACCESS=n")
