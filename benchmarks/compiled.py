@@ -162,6 +162,12 @@ class Verdict:
         self.missed.append(f"{name}: {what} {ratio:.4f}, goal {goal:g}")
         return f"{what} {ratio:.3f} (goal {goal:g}: missed)"
 
+    def show(self) -> None:
+        """Print how many goals are met, and those that are not."""
+        say(f"\n{self.met} of {self.met + len(self.missed)} goals are met")
+        for missed in self.missed:
+            say(f"missed: {missed}")
+
 
 def kernels_named(fast: bool) -> str:
     """The kernels of compiled code, in the head of a table."""
@@ -287,10 +293,7 @@ def main() -> int:
         for board in args.board or BOARDS:
             workspace.require(board, "cmsis_nn")
             comparison.board(board, args.models)
-        verdict = comparison.verdict
-        say(f"\n{verdict.met} of {verdict.met + len(verdict.missed)} goals are met")
-        for missed in verdict.missed:
-            say(f"missed: {missed}")
+        comparison.verdict.show()
 
     return main_of(parser, body)
 

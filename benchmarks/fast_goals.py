@@ -114,9 +114,7 @@ def main() -> int:
                         say(line)
                 except ToolError as error:
                     say(f"{name} on {key}: {str(error).splitlines()[0][:100]}")
-        say(f"\n{verdict.met} of {verdict.met + len(verdict.missed)} goals are met")
-        for missed in verdict.missed:
-            say(f"missed: {missed}")
+        verdict.show()
 
     return main_of(parser, body)
 

@@ -365,7 +365,9 @@ class Machine:
             path = folder / "src" / name.partition("src/")[2]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return program, self._linked(folder, program, "-O2" if fast else "-Os")
+        # As the app compiles them.
+        level = "-O2" if any(name.endswith("/fast_kernels.hpp") for name in files) else "-Os"
+        return program, self._linked(folder, program, level)
 
     def linker_script(self) -> str:
         """The linker script of its memory."""

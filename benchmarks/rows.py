@@ -146,9 +146,7 @@ def main() -> int:
         for board in args.board or BOARDS:
             bench.workspace.require(board, "cmsis_nn")
             compare(bench, board, args.models, verdict, fast=args.fast_kernels)
-        say(f"\n{verdict.met} of {verdict.met + len(verdict.missed)} goals are met")
-        for missed in verdict.missed:
-            say(f"missed: {missed}")
+        verdict.show()
 
     return main_of(parser, body)
 
