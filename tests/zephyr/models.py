@@ -123,8 +123,13 @@ class _Images:
         return self.model.finish()
 
 
-def mobilenet(side: int = 96, width: float = 0.25, *, colours: int = 3, classes: int = 10, seed: int = 0) -> bytes:
-    """MobileNet v1 in int8 with random weights, channels times `width`, for images of side x side x colours."""
+def mobilenet(
+    side: int = 96, width: float = 0.25, *, colours: int = 3, classes: int = 10, seed: int = 0, most: int = 13
+) -> bytes:
+    """MobileNet v1 in int8 with random weights, channels times `width`, for images of side x side x colours.
+
+    It has at most `most` blocks.
+    """
     net = _Images(side, colours, seed)
 
     def channels(count: int) -> int:
@@ -132,7 +137,7 @@ def mobilenet(side: int = 96, width: float = 0.25, *, colours: int = 3, classes:
 
     net.layer("CONV_2D", "conv", channels(32), 3, 2)
     blocks = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
-    for number, (filters, stride) in enumerate(blocks):
+    for number, (filters, stride) in enumerate(blocks[:most]):
         net.layer("DEPTHWISE_CONV_2D", f"depthwise{number}", net.depth, 3, stride)
         net.layer("CONV_2D", f"pointwise{number}", channels(filters), 1, 1)
     return net.classified(classes)

@@ -137,14 +137,14 @@ def test_functions_are_counted_once() -> None:
 
 def test_layers_of_segments_are_not_made_leaner() -> None:
     """A depthwise kernel of cores with DSP can take fewer rows at a time; by rows its layer is the segment's."""
-    model = parse_model(mobilenet(32, 0.5, colours=1))
+    model = parse_model(mobilenet(32, 0.5, colours=1, most=6))
     found = compile_model(model, (M4,), fast=True, rows=True, slower=0.1)
     assert found.segments
     assert not any(layer.leaner for layer in found.layers if layer.inside or layer.segment)
 
 
 def test_layers_are_leaner_only_for_less_ram() -> None:
-    model = parse_model(mobilenet(32, 0.5, colours=1))
+    model = parse_model(mobilenet(32, 0.5, colours=1, most=6))
     source = compilation._Source(model, (M4,), {})
     choice = source.choice(None)
     assert choice is not None

@@ -17,7 +17,7 @@ from tflm_zephyr.kernels import KernelLibrary, Node, kernel_library
 from tflm_zephyr.model import Model, parse_model
 
 M3, M4 = kernel_library("cmsis_nn"), kernel_library("cmsis_nn", dsp=True)
-NET = parse_model(mobilenet(32, 0.5, colours=1))
+NET = parse_model(mobilenet(32, 0.5, colours=1, most=6))
 
 
 def parts(model: Model, library: KernelLibrary) -> tuple[list[Layer], Choice]:
