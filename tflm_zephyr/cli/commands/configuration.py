@@ -92,7 +92,8 @@ def _named(config: AppConfig, args: argparse.Namespace) -> str:
     given += [("fast_kernels", config.fast_kernels), ("larger", config.larger is not None)]
     words = [name for name, is_given in given if is_given]
     names = [f"--{name.replace('_', '-')}" if getattr(args, name, None) is not None else f"{name}:" for name in words]
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
+    *most, last = names
+    return f"{', '.join(most)}{' and ' if most else ''}{last} {'is' if not most else 'are'}"
 
 
 def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = None) -> tuple[Board, ...]:
