@@ -21,6 +21,7 @@ FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
 _MOST_TURNS = 8
+_WORTH_SAYING = 0.0005  # of the work
 _SPARE_BYTES = 512  # the error of the layers' own code and of CMSIS-NN's, of which the table has the mean
 
 
@@ -92,13 +93,18 @@ class Choice:
         whys = {**self.why, **dict.fromkeys(gone, why)}
         return replace(self, own=self.own - gone, why=whys)
 
-    def remark(self, arena_bytes: int) -> str:
-        """The costs in words, and the RAM where it is more than without our kernels; `arena_bytes` is that of all."""
+    def remark(self, arena_bytes: int, slower: float) -> str:
+        """The costs in words, and the RAM where it is more than without our kernels; `arena_bytes` is that of all.
+
+        `slower`: the share of the work that smaller buffers add.
+        """
         if not self.options:
             return ""
         more = self.more_flash_bytes
+        added = f" ({100 * slower:.1f} % more than with larger buffers)" if slower >= _WORTH_SAYING else ""
+        cycles = _millions(self.cycles * (1 + slower))
         found = (
-            f", chosen by estimates for {' and '.join(self.cores)}: {_millions(self.cycles)} million cycles and "
+            f", chosen by estimates for {' and '.join(self.cores)}: {cycles} million cycles{added} and "
             f"{_millions(self.other_cycles)} with CMSIS-NN's kernels, {abs(more):,} bytes of flash "
             f"{'more' if more >= 0 else 'less'}"
         )
@@ -177,7 +183,7 @@ def choice_of(
     return Choice(cores, options, picked | unknown, why, costs)
 
 
-def _millions(cycles: int) -> str:
+def _millions(cycles: float) -> str:
     return f"{cycles / 1e6:.2f}" if cycles >= 1e5 else f"{cycles / 1e6:.4f}"
 
 

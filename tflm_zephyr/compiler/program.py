@@ -363,8 +363,8 @@ class Chosen(Protocol):
     def more_flash_bytes(self) -> int:
         """Estimated bytes of flash that the choice takes more than CMSIS-NN's kernels do."""
 
-    def remark(self, arena_bytes: int) -> str:
-        """The costs in words; `arena_bytes` is all RAM of the model."""
+    def remark(self, arena_bytes: int, slower: float) -> str:
+        """The costs in words; `arena_bytes` is all RAM, `slower` the share of the work that smaller buffers add."""
 
     def report(self) -> dict[str, Any]:
         """The numbers of the whole model."""

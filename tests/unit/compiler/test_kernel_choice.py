@@ -113,8 +113,12 @@ def test_ram_is_compared_with_that_of_the_other_kernels() -> None:
     found, other = compile_model(model, (M4,), fast=True, pick=True), compile_model(model, (M4,))
     assert found.choice is not None
     assert found.report()["choice"]["cmsis_nn_arena_bytes"] == other.arena_bytes
-    said = "--ram limits it" in found.choice.remark(found.arena_bytes)
+    said = "--ram limits it" in found.choice.remark(found.arena_bytes, found.slower)
     assert said == (found.arena_bytes > other.arena_bytes)
+    whole = found.choice.remark(0, 0.0)
+    assert f" {found.choice.cycles / 1e6:.2f} million cycles and" in whole
+    more = f" {1.25 * found.choice.cycles / 1e6:.2f} million cycles (25.0 % more than with larger buffers) and"
+    assert more in found.choice.remark(0, 0.25)
 
 
 def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:

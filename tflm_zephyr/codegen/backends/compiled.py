@@ -278,7 +278,7 @@ def fast_remark(name: str, program: CompiledModel) -> str:
     for layer in asked:
         if layer.key in FAST_KEYS and not layer.fast:
             without.setdefault(layer.not_fast, []).append(f"{layer.operator} ({layer.key})")
-    costs = "" if program.choice is None else program.choice.remark(program.arena_bytes)
+    costs = "" if program.choice is None else program.choice.remark(program.arena_bytes, program.slower)
     return f"{name}: fast kernels in {number} of {len(asked)} layers{costs}" + "".join(
         f"; {'layer' if len(layers) == 1 else 'layers'} {', '.join(layers)} {why}" for why, layers in without.items()
     )
