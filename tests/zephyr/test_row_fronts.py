@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs, ways
+from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_inputs, ways
 from tests.helpers.compiled_check import expected
 from tests.helpers.compiled_host import Checkouts
 from tests.host.row_networks import row_network
 from tests.zephyr.models import mobilenet, squeezed
-from tflm_zephyr.codegen import Generated
 from tflm_zephyr.codegen.backends.compiled import runtime_of
+from tflm_zephyr.compiler import CompiledModel
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
@@ -33,10 +33,12 @@ def metal(request: pytest.FixtureRequest, checkouts: Checkouts, tmp_path_factory
     return BareMetal(checkouts, MACHINES[request.param], tmp_path_factory.mktemp(request.param))
 
 
-def check_ways(model: Path, metal: BareMetal, tmp_path: Path) -> Sequence[Generated]:
-    """Check every way to run the model; all of them."""
-    found = list(ways(model, tmp_path / "app", "cmsis_nn", metal.checkouts, metal.machine))
-    for made in found:
+def check_ways(
+    model: Path, metal: BareMetal, tmp_path: Path, *, picked: bool = False
+) -> Sequence[tuple[CompiledModel, Measured]]:
+    """Check every way to run the model; all of them. `picked`: with our own kernels where they are faster."""
+    found = []
+    for made in ways(model, tmp_path / "app", "cmsis_nn", metal.checkouts, metal.machine, picked=picked):
         program = runtime_of(made.spec.models[0]).program
         inputs = random_inputs(program)
         (want,) = expected(program, [inputs])
@@ -46,6 +48,7 @@ def check_ways(model: Path, metal: BareMetal, tmp_path: Path) -> Sequence[Genera
         if metal.machine.board.startswith("mps2"):  # kernels' stacks are not known on a core with Helium
             assert measured.stack_bound_bytes is not None
             assert 0 < measured.stack_bytes <= measured.stack_bound_bytes
+        found.append((program, measured))
     return found
 
 
@@ -54,13 +57,31 @@ def test_all_ways_to_run_a_mobilenet(metal: BareMetal, tmp_path: Path) -> None:
     model.write_bytes(mobilenet(32, 0.25 if metal.machine is HELIUM else 0.5, colours=1))  # its code memory is small
     found = check_ways(model, metal, tmp_path)
     assert len(found) >= 4
-    assert any(runtime_of(made.spec.models[0]).program.segments for made in found)
+    assert any(program.segments for program, _ in found)
+
+
+def test_all_ways_with_fast_kernels(metal: BareMetal, tmp_path: Path, shared: Path) -> None:
+    """The tables of kernels say what calls for some rows cost: instructions are about that many more."""
+    if metal.machine is HELIUM:
+        pytest.skip("cores with Helium have no kernels of ours")
+    found = check_ways(shared / "models" / "kws_ref_model.tflite", metal, tmp_path, picked=True)
+    first, least = found[0]
+    fast = {layer.operator for layer in first.layers if layer.fast}
+    assert len(fast) == 10
+    more = [
+        (program.slower, measured.instructions / least.instructions - 1)
+        for program, measured in found
+        if {layer.operator for layer in program.layers if layer.fast} == fast
+    ]
+    assert len(more) >= 4
+    assert max(slower for slower, _ in more) > 0.05
+    assert [slower for slower, _ in more] == pytest.approx([done for _, done in more], rel=0.3, abs=0.03)
 
 
 def test_all_ways_to_run_a_block_that_is_computed_twice(metal: BareMetal, tmp_path: Path) -> None:
     model = tmp_path / "net.tflite"
     model.write_bytes(squeezed())
-    found = [runtime_of(made.spec.models[0]).program for made in check_ways(model, metal, tmp_path)]
+    found = [program for program, _ in check_ways(model, metal, tmp_path)]
     # On Helium the scratch buffers of depthwise convolutions are larger than what rows computed again save.
     assert {bool(program.recomputed) for program in found} == ({False} if metal.machine is HELIUM else {False, True})
 

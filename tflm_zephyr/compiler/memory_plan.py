@@ -383,7 +383,7 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
     return best
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _packed(problem: Problem, capacity: int | None, work: int) -> Plan:
     """pack(), once for a problem: budgets and ways of a front share many of them."""
     return pack(problem, capacity=capacity, work=work)
