@@ -26,7 +26,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -180,6 +180,12 @@ def models(folder: Path) -> dict[str, Path]:
     made.write_bytes(mobilenet(96))
     paths = [*sorted(SHARED.glob("*.tflite")), *sorted((ROOT / "samples").glob("*/*.tflite")), made]
     return {path.stem: path for path in paths}
+
+
+def models_with_goals(folder: Path, goals: Set[str], wanted: Collection[str]) -> dict[str, Path]:
+    """The models that are wanted, or else those of `goals` that are there. Raises ToolError for other names."""
+    found = models(folder)
+    return chosen(found, wanted or goals & found.keys())
 
 
 def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool, flags: Sequence[str] = ()) -> Way:

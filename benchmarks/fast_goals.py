@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
-from benchmarks.compiled import STOCK_BYTES, Verdict, models  # noqa: E402
+from benchmarks.common import Bench, add_models, main_of, say, say_load  # noqa: E402
+from benchmarks.compiled import STOCK_BYTES, Verdict, models_with_goals  # noqa: E402
 from benchmarks.kernels import CORES, Machine, Measured  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 
@@ -108,7 +108,7 @@ def main() -> int:
         say_load()
         verdict = Verdict()
         for key in args.core or CORES:
-            for name, model in chosen(models(bench.folder), args.models or {goal.model for goal in GOALS}).items():
+            for name, model in models_with_goals(bench.folder, {goal.model for goal in GOALS}, args.models).items():
                 try:
                     for line in goal_lines(Machine(bench, key), name, model, verdict):
                         say(line)

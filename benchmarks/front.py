@@ -20,8 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, add_models, chosen, main_of, say  # noqa: E402
-from benchmarks.compiled import kernels_named, models  # noqa: E402
+from benchmarks.common import Bench, add_models, main_of, say  # noqa: E402
+from benchmarks.compiled import kernels_named, models_with_goals  # noqa: E402
 from benchmarks.rows import GOALS  # noqa: E402
 from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_inputs, ways  # noqa: E402
 from tests.helpers.compiled_check import expected  # noqa: E402
@@ -81,7 +81,7 @@ def main() -> int:
         checkouts = Checkouts(workspace.tflm_dir, workspace.cmsis_nn_dir, bench.folder / "objects", revision)
         for core in args.cores:
             metal = BareMetal(checkouts, MACHINES[core], bench.folder / core)
-            for name, model in chosen(models(bench.folder), args.models or GOALS.keys()).items():
+            for name, model in models_with_goals(bench.folder, GOALS.keys(), args.models).items():
                 say(f"\n{name} on {metal.machine.board}, {kernels_named(args.fast_kernels)}")
                 say("{:>9} {:>9} {:>11} {:>13} {:>9} {:>7} {:>8} {}".format(*TITLES))
                 faults.extend(table(metal, model, bench.folder, fast=args.fast_kernels))

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
-from benchmarks.compiled import STOCK_BYTES, Verdict, Way, kernels_named, measured, models, row  # noqa: E402
+from benchmarks.common import Bench, add_models, main_of, say, say_load  # noqa: E402
+from benchmarks.compiled import STOCK_BYTES, Verdict, Way, kernels_named, measured, models_with_goals, row  # noqa: E402
 from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs  # noqa: E402
 from tests.helpers.compiled_check import expected  # noqa: E402
 from tests.helpers.compiled_host import Checkouts, generated  # noqa: E402
@@ -107,16 +107,11 @@ def without_zephyr(bench: Bench, model: Path, board: str, slower: int, *, fast: 
     return f"  without Zephyr: .bss {found.bss_bytes:,}, stack {found.stack_bytes:,} of {bound}"
 
 
-def _chosen(folder: Path, wanted: Collection[str]) -> dict[str, Path]:
-    """The models with goals, or those of them that are wanted."""
-    return chosen({name: model for name, model in models(folder).items() if name in GOALS}, wanted)
-
-
 def compare(bench: Bench, board: str, wanted: list[str], verdict: Verdict, *, fast: bool = False) -> None:
     """Print the table of one board."""
     say(f"\n{board}, {kernels_named(fast)}")
     say(f"{'model':24} {'way':12} {'arena':>9} {'flash':>9} {'RAM':>9} {'instructions':>13} {'build s':>7} outputs")
-    for name, model in _chosen(bench.folder, wanted).items():
+    for name, model in models_with_goals(bench.folder, GOALS.keys(), wanted).items():
         goal = goal_of(name, board)
         slower = ("--slower", str(GOALS[name].slower), *(("--fast-kernels",) if fast else ()))
         try:

@@ -57,6 +57,8 @@ _INT8 = "i0 int8 i1 int8 o0 int8"
 def fast_layer(b: LayerBuilder) -> Layer:
     """The operator as a call of our kernel, with its form for rows. NotFastError where it has none."""
     found = replace(_fast_layer(b), fast=True)
+    if found.rows is None and not found.no_rows:
+        found = replace(found, no_rows="has one of our kernels for vectors, which takes its input at once")
     return replace(found, leaner=tuple(replace(one, fast=True) for one in found.leaner))
 
 

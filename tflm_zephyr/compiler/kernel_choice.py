@@ -19,9 +19,10 @@ Maker = Callable[[Node, Constants], Layer | None]
 """Makes the layer of a node; None where its kernel does not take it."""
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
+UNKNOWN_FLASH = "with CMSIS-NN's kernel, as --larger limits flash and that of ours was not measured"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
 _MOST_TURNS = 8
-_WORTH_SAYING = 0.0005  # of the work
+_WORTH_SAYING = 0.0005  # the least share of the work
 _SPARE_BYTES = 512  # the error of the layers' own code and of CMSIS-NN's, of which the table has the mean
 
 
@@ -155,7 +156,7 @@ def choice_of(
     """The choice with the fewest cycles; None where no kernel was measured for these libraries and cores.
 
     `larger`: bytes of flash that it may take more than CMSIS-NN's kernels; None for any. Operators that our kernels
-    take, and whose costs are not known, have ours.
+    take, and whose costs are not known, have ours, and CMSIS-NN's where `larger` limits the flash.
     """
     cores = _measured(libraries)
     costs = costs_of(cores)
@@ -180,7 +181,9 @@ def choice_of(
     picked = frozenset(operator for operator, takes in zip(options, taken, strict=True) if takes)
     unknown = fast.keys() - options.keys()
     why = {operator: _why(option) for operator, option in options.items() if operator not in picked}
-    return Choice(cores, options, picked | unknown, why, costs)
+    if larger is not None:
+        why |= dict.fromkeys(unknown & others.keys(), UNKNOWN_FLASH)
+    return Choice(cores, options, (picked | unknown) - why.keys(), why, costs)
 
 
 def _millions(cycles: float) -> str:

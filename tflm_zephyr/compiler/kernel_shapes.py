@@ -65,7 +65,7 @@ def shape_by_rows(node: Node, layer: Layer) -> Shape | None:
     return replace(
         whole.turned() if turned else whole,
         kernel=kernel,
-        out_height=1,
+        top=0,  # most rows are far from the image's ends
         tile=int(arguments[1]) if tiled else 0,
         step=int(arguments[2]) if tiled else 0,
     )

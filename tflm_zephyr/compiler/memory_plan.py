@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
-from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer
+from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer, more_work
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
@@ -22,10 +22,10 @@ from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align
 from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
 
 SLOWER = 0.03
-"""The share of a model's multiply-accumulates that calls in runs may cost, by the estimate below."""
+"""The share of a model's multiply-accumulates that calls in runs, segments and leaner layers may cost, by estimate."""
 _WORK = 2_000_000
-_LEAN = 1 + 1 / 32  # of the smallest plan: layers need not be as lean as they can for less than that
-_LEANER = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way back from there, where leaner layers cost too much
+_LEAN = 1 + 1 / 32  # layers need not be as lean as they can, where the plan is larger by less than this factor
+_LEANER = (0.0, 0.25, 0.5, 0.75, 1.0)  # steps back to a plan without leaner layers, where these cost too much
 _WORK_EACH = 2_000  # so much for each pair of buffers, as pack() tries all orders of few
 _MOST_CANDIDATES = 40
 
@@ -101,7 +101,7 @@ def plan_memory(
             mixed = _with_or_without_views(model, fitting, libraries, slower - (extra / work if work else 0.0))
             if mixed.plan.size_bytes <= more:
                 return mixed
-    return least if _extra(lean) <= slower * work else plan
+    return least if more_work(least.layers) <= slower else plan
 
 
 def _extra(layers: Iterable[Layer]) -> float:
@@ -383,7 +383,7 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
     return best
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _packed(problem: Problem, capacity: int | None, work: int) -> Plan:
     """pack(), once for a problem: budgets and ways of a front share many of them."""
     return pack(problem, capacity=capacity, work=work)

@@ -236,11 +236,11 @@ def chain_of(
     operations = tuple(_operation(model, layer, libraries, besides, unit) for layer in viewed)
     ends = tuple(subgraph.inputs), tuple(subgraph.outputs)
     chain = Chain(tensors, operations, *ends, ALIGNMENT, _BYTE * besides)
-    return chain if stream is None else _with_supply(chain, layers, stream)
+    return chain if stream is None else _with_supply(chain, layers, stream, 1.0 if unit is None else unit.faster)
 
 
-def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain:
-    """The chain with the stream's rows from outside.
+def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, faster: float) -> Chain:
+    """The chain with the stream's rows from outside; `faster` as of StepWork.
 
     Readers of another input stay out of segments: that input may be written until the last row has come.
     """
@@ -249,7 +249,8 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream) -> Chain
     given = next(given for given in form.inputs if given.tensor == stream.tensor)
     tensors = list(chain.tensors)
     tensors[stream.tensor] = RowTensor(given.rows, given.row_bytes, stream.tensor)
-    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=_PUSH, row_cost=_PUSHED, supplied=True)
+    call, row = _PUSH * faster, _PUSHED * faster
+    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=call, row_cost=row, supplied=True)
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
     others = chain.operations[stream.skipped :]
     operations = (supply, *(_on_whole_tensors(one) if set(one.reads) & set(inputs) else one for one in others))
@@ -296,6 +297,7 @@ def _operation(
     function = form.function.lower()
     together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
     known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
+    faster = 1.0 if unit is None else unit.faster
     row = max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps
     return Operation(
         reads,
@@ -305,12 +307,12 @@ def _operation(
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
         pixels=form.pixels,
-        call_cost=_CALL * besides + (_SUMMED * work if "1x1" in function and not helium else 0.0),
-        odd_cost=(_HELIUM_LEFT if helium else _ODD) * work if together else 0.0,
+        call_cost=_CALL * besides + (_SUMMED * work * faster if "1x1" in function and not helium else 0.0),
+        odd_cost=(_HELIUM_LEFT if helium else _ODD) * work * faster if together else 0.0,
         block=_HELIUM_BLOCK if helium else 2,
-        row_cost=form.row_work * layer.macs / form.steps,
+        row_cost=form.row_work * layer.macs / form.steps * faster,
         step_costs=() if known is None else tuple(_CALL * besides + cost for cost in known.calls),
-        work=row if known is None else known.row,
+        work=row * faster if known is None else known.row,
         ways=ways,
     )
 
@@ -320,9 +322,7 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
     call = layer.calls[0] if len(layer.calls) == 1 else None
     sizes = [tensor.size_bytes for tensor in model.main.tensors]
     if call is not None and call.blocks:
-        for way in (layer, *layer.leaner):
-            less = align_up(layer.scratch_bytes, ALIGNMENT) - align_up(way.scratch_bytes, ALIGNMENT)
-            yield Way(align_up(shared_bytes(model.main, way), ALIGNMENT) + less, way.extra_work)
+        yield Way(align_up(shared_bytes(model.main, layer), ALIGNMENT), 0.0)
         return
     if call is None or call.copies:
         return

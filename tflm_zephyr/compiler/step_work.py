@@ -56,17 +56,20 @@ class StepWork:
         return RowWork(row * self.per_cycle, tuple(call * self.per_cycle for call in calls))
 
     def priced(self, node: Node, layer: Layer) -> Layer:
-        """The layer with the extra work of its leaner forms."""
-        whole = self._cycles(node, layer)
-        leaner = tuple(
-            replace(one, extra_work=max(0.0, self._cycles(node, one) - whole) * self.per_cycle) for one in layer.leaner
-        )
-        return replace(layer, leaner=leaner)
+        """The layer with the extra work of its leaner forms; without those that were not measured."""
+        priced = [(one, self._extra_cycles(node, layer, one)) for one in layer.leaner]
+        leaner = [replace(one, extra_work=more * self.per_cycle) for one, more in priced if more is not None]
+        return replace(layer, leaner=tuple(leaner))
 
-    def _cycles(self, node: Node, layer: Layer) -> int:
-        shape = shape_of(node, layer)
-        work = None if shape is None else self.costs.work(shape)
-        return 0 if work is None else work.cycles
+    def _extra_cycles(self, node: Node, layer: Layer, leaner: Layer) -> float | None:
+        """The cycles that the leaner form takes more: the most of the cores on which both were measured."""
+        found = []
+        for core in self.costs.cores:
+            shapes = shape_of(node, layer), shape_of(node, leaner)
+            whole, other = (None if shape is None else Costs((core,)).work(shape) for shape in shapes)
+            if whole is not None and other is not None:
+                found.append(max(0.0, other.cycles - whole.cycles))
+        return max(found, default=None)
 
 
 def step_work(layers: Sequence[Layer], choice: Choice | None) -> StepWork | None:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tflm_zephyr.kernel_costs.terms import Counts, Shape, code_terms, work_terms
+from tflm_zephyr.kernel_costs.terms import FORM, Counts, Shape, code_terms, work_terms
 from tflm_zephyr.plain_values import read_values
 from tflm_zephyr.resources import package_data
 from tflm_zephyr.tflm import PINNED_REVISION, data_folder
@@ -39,10 +39,21 @@ class Fit:
     error: FitError
 
     def of(self, counts: Counts) -> float | None:
-        """The estimate; None where a count has no factor, as no measured shape had it."""
-        if not counts.keys() <= self.factors.keys():
+        """The estimate; None where a count has no factor, as no measured shape had it.
+
+        A form of requantisation that no measured shape had costs as the dearest one that some had.
+        """
+        factors = [self._factor(name) for name in counts]
+        known = [factor for factor in factors if factor is not None]
+        if len(known) < len(factors):
             return None
-        return sum(self.factors[name] * count for name, count in counts.items())
+        return sum(factor * count for factor, count in zip(known, counts.values(), strict=True))
+
+    def _factor(self, name: str) -> float | None:
+        found = self.factors.get(name)
+        if found is None and (kind := name.partition(FORM)[0]) != name:
+            found = max((one for other, one in self.factors.items() if other.startswith(kind + FORM)), default=None)
+        return found
 
 
 @dataclass(frozen=True)

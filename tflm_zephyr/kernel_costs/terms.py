@@ -14,6 +14,8 @@ Counts = dict[str, int]
 
 FAST = "tflm_fast"
 """The namespace of our own kernels."""
+FORM = " by "
+"""Ends the name of a count in front of a form of requantisation."""
 _BLOCK = 4  # pixels
 _TURN = 16  # taps of a loop's turn on cores with DSP
 
@@ -60,8 +62,8 @@ class Shape:
         return window if self.kernel in _DEPTHWISE else window * self.depth
 
     def of_rows(self, rows: int) -> Shape:
-        """The same with as many output rows."""
-        return replace(self, out_height=rows)
+        """The same with as many output rows, and the input rows that these read."""
+        return replace(self, out_height=rows, height=(rows - 1) * self.down + self.high)
 
     def turned(self) -> Shape:
         """The same with columns for rows."""
@@ -125,7 +127,7 @@ def _blocks(s: Shape) -> Counts:
         "two pixels' pairs": rest // 2 * pairs,
         "one pixel's taps": rest % 2 * pairs * s.taps,
         "one pixel's pairs": rest % 2 * pairs,
-        f"outputs by {s.form}": s.outputs,
+        f"outputs{FORM}{s.form}": s.outputs,
     }
 
 
@@ -180,7 +182,7 @@ def _depthwise(s: Shape) -> Counts:
         "block weights": rows * blocks * s.taps,
         "block columns": rows * s.high * sum(count * columns for count, _, columns in runs),
         "taps": s.outputs * s.taps,
-        f"outputs by {s.form}": s.outputs,
+        f"outputs{FORM}{s.form}": s.outputs,
     }
 
 
@@ -199,7 +201,7 @@ def _depthwise_rows(s: Shape) -> Counts:
         "lane rows": s.out_height * s.channels,
         f"pairs of stride {s.across}": pairs,
         "odd outputs": s.out_height * s.channels * (s.out_width % 2),
-        f"rows of pairs by {s.form}": pairs,
+        f"rows of pairs{FORM}{s.form}": pairs,
     }
 
 
@@ -209,7 +211,7 @@ def _dense(s: Shape) -> Counts:
         "groups' taps": -(-s.channels // 4) * s.taps,
         "pairs' taps": -(-s.channels // 2) * s.taps,
         "last taps": -(-s.channels // 4) * (s.taps % 4),
-        f"outputs by {s.form}": s.channels,
+        f"outputs{FORM}{s.form}": s.channels,
     }
 
 
@@ -238,7 +240,7 @@ def _groups_code(s: Shape, outputs: int = 0) -> Counts:
         f"{rest} channels behind four": rest > 0,
         "channels' last taps": parts * (s.taps % 4),
         "channels' any last taps": parts * (s.taps % 4 > 0),
-        f"requantisation by {s.form}": outputs + 4 * whole + rest,
+        f"requantisation{FORM}{s.form}": outputs + 4 * whole + rest,
     }
 
 
@@ -262,7 +264,7 @@ def _depthwise_code(s: Shape) -> Counts:
             f"stride {s.across}": 1,
             "odd width": s.out_width % 2,
             "padding at the left": s.left,
-            f"requantisation by {s.form}": 1,
+            f"requantisation{FORM}{s.form}": 1,
         }
     runs = _runs(s)
     return {
@@ -271,7 +273,7 @@ def _depthwise_code(s: Shape) -> Counts:
         "products": s.taps * sum(pixels for _, pixels, _ in runs),
         "columns": s.high * sum(columns for _, _, columns in runs),
         "weights": s.taps * len(runs),
-        f"requantisation by {s.form}": sum(pixels for _, pixels, _ in runs),
+        f"requantisation{FORM}{s.form}": sum(pixels for _, pixels, _ in runs),
     }
 
 

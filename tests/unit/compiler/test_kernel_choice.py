@@ -133,6 +133,14 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
         compile_model(model, (M4,), fast=True, pick=True, ram=500)
 
 
+def test_kernels_that_were_not_measured_are_not_free() -> None:
+    """Depthwise rows of int16 are of cores with DSP; without a limit on flash they are taken all the same."""
+    model = parse_model(grid_model([GridLayer("DEPTHWISE_CONV_2D", 8, 8, 16, 16, (3, 3))]))
+    both = {larger: compile_model(model, (M3, M4), fast=True, pick=True, larger=larger) for larger in (None, 0)}
+    assert [both[larger].layers[0].fast for larger in (None, 0)] == [True, False]
+    assert both[0].layers[0].not_fast.endswith("as --larger limits flash and that of ours was not measured")
+
+
 def test_functions_are_counted_once() -> None:
     found = picked(FASTER, FASTER)
     assert found.choice is not None

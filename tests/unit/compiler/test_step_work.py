@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.kernel_grid import GridLayer, grid_model
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import Layer, compilation
+from tflm_zephyr.compiler import Layer, compilation, compile_model
 from tflm_zephyr.compiler.kernel_choice import Choice
 from tflm_zephyr.compiler.row_plan import chain_of
 from tflm_zephyr.compiler.step_work import step_work
@@ -81,7 +81,9 @@ def test_an_image_one_row_high_goes_by_its_columns() -> None:
         assert unit is not None
         found.append(unit.of_rows(Node(model, model.main, model.main.operators[0]), layers[0]))
     assert found[0] is not None and found[1] is not None
-    assert len(found[0].calls) == len(found[1].calls) > 1
+    shares = [[call / rows.row for call in rows.calls] for rows in found if rows is not None]
+    assert shares[0] == pytest.approx(shares[1])
+    assert len(found[0].calls) > 1
 
 
 def test_leaner_layers_have_a_price() -> None:
@@ -89,6 +91,24 @@ def test_leaner_layers_have_a_price() -> None:
     leaner = [one for layer in layers for one in layer.leaner]
     assert any(one.extra_work > 0 for one in leaner)
     assert not any(layer.extra_work for layer in layers)
+
+
+def test_several_cores_take_the_price_where_it_is_known() -> None:
+    """A core without DSP takes no rows of int16, and has no estimate of them."""
+    found, plain = (
+        [compile_model(NET, libraries, fast=True, pick=True, slower=slower).arena_bytes for slower in (0.0, 1.0)]
+        for libraries in ((M3, M4), (M4,))
+    )
+    assert plain[0] > plain[1]
+    assert found[0] >= plain[0]
+
+
+def test_prices_make_no_plan_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse_model(mobilenet(48, most=8))
+    priced = compile_model(model, (M4,), fast=True, pick=True, rows=True, slower=0.5)
+    monkeypatch.setattr(compilation, "step_work", lambda layers, choice: None)
+    free = compile_model(model, (M4,), fast=True, pick=True, rows=True, slower=0.5)
+    assert priced.arena_bytes <= free.arena_bytes
 
 
 def test_without_a_choice_there_is_no_unit() -> None:

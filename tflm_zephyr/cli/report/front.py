@@ -82,10 +82,10 @@ def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Strea
         lines += ["", f"With streamed input{count}, which is never there as a whole:", *_table(streamed.points)]
     else:
         lines += ["", f"Streamed input: {streamed.why}"]
-    lines += ["", "More work is an estimate. On whole tensors in the smallest way:"]
     reasons: dict[str, list[str]] = {}
     for place, operator, why in _reasons(points[0].compiled):
         reasons.setdefault(why, []).append(f"{operator} ({points[0].compiled.layers[place].key})")
+    lines += ["", "More work is an estimate." + (" On whole tensors in the smallest way:" if reasons else "")]
     lines += [f"  {', '.join(layers)}: {why}" for why, layers in reasons.items()]
     return "\n".join(lines)
 
