@@ -11,7 +11,7 @@ from benchmarks.kernel_grid import GridLayer, grid_model
 from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import Layer, compilation, compile_model
 from tflm_zephyr.compiler.kernel_choice import Choice
-from tflm_zephyr.compiler.row_plan import chain_of
+from tflm_zephyr.compiler.row_plan import chain_of, row_plans
 from tflm_zephyr.compiler.step_work import step_work
 from tflm_zephyr.kernels import KernelLibrary, Node, kernel_library
 from tflm_zephyr.model import Model, parse_model
@@ -103,12 +103,15 @@ def test_several_cores_take_the_price_where_it_is_known() -> None:
     assert found[0] >= plain[0]
 
 
-def test_prices_make_no_plan_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = parse_model(mobilenet(48, most=8))
-    priced = compile_model(model, (M4,), fast=True, pick=True, rows=True, slower=0.5)
-    monkeypatch.setattr(compilation, "step_work", lambda layers, choice: None)
-    free = compile_model(model, (M4,), fast=True, pick=True, rows=True, slower=0.5)
-    assert priced.arena_bytes <= free.arena_bytes
+def test_leaner_layers_hide_no_segments() -> None:
+    """A front with layers that may take fewer rows at a time is nowhere larger than one without."""
+    model = parse_model(mobilenet(48))
+    layers, choice = parts(model, M4)
+    unit = step_work(layers, choice)
+    plain = [replace(layer, leaner=()) for layer in layers]
+    least, without = (row_plans(model, each, (M4,), unit=unit)[0].memory for each in (layers, plain))
+    assert any(layer.leaner for layer in layers)
+    assert least.plan.size_bytes <= without.plan.size_bytes
 
 
 def test_without_a_choice_there_is_no_unit() -> None:
