@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tflm_zephyr.compiler.operators.convolution import window_of
@@ -28,7 +28,7 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
         pixels = output.elements // channels
         return Shape(kernel, 1, pixels, depth, 1, pixels, channels, form=form)
     stride, padding, dilation = window_of(node)
-    own = kernel == f"{FAST}::Depthwise"
+    tile, step = _tile_and_step(kernel, arguments)
     images = source.shape[0]
     (_, height, width, depth), (_, out_height, out_width, channels) = source.shape, output.shape
     return Shape(
@@ -47,8 +47,8 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
         left=padding[1],
         dilated=dilation[1] > 1,
         form=form,
-        tile=int(arguments[1]) if own else 0,
-        step=int(arguments[2]) if own else 0,
+        tile=tile,
+        step=step,
     )
 
 
@@ -61,14 +61,19 @@ def shape_by_rows(node: Node, layer: Layer) -> Shape | None:
     if not knows(kernel):
         return None
     turned = node.input(0).shape[1] == 1 and node.input(0).shape[2] > 1
-    tiled = kernel == f"{FAST}::Depthwise"
+    tile, step = _tile_and_step(kernel, arguments)
     return replace(
         whole.turned() if turned else whole,
         kernel=kernel,
         top=0,  # most rows are far from the image's ends
-        tile=int(arguments[1]) if tiled else 0,
-        step=int(arguments[2]) if tiled else 0,
+        tile=tile,
+        step=step,
     )
+
+
+def _tile_and_step(kernel: str, arguments: Sequence[str]) -> tuple[int, int]:
+    """The pixels and rows that our depthwise kernel computes at a time; 0 for other kernels."""
+    return (int(arguments[1]), int(arguments[2])) if kernel == f"{FAST}::Depthwise" else (0, 0)
 
 
 def form_of(layer: Layer) -> str:

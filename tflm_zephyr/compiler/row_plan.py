@@ -232,11 +232,16 @@ def chain_of(
     subgraph = model.main
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
-    besides = _besides(layers, libraries) * (1.0 if unit is None else unit.faster)
+    besides = _besides(layers, libraries) * _faster(unit)
     operations = tuple(_operation(model, layer, libraries, besides, unit) for layer in viewed)
     ends = tuple(subgraph.inputs), tuple(subgraph.outputs)
     chain = Chain(tensors, operations, *ends, ALIGNMENT, _BYTE * besides)
-    return chain if stream is None else _with_supply(chain, layers, stream, 1.0 if unit is None else unit.faster)
+    return chain if stream is None else _with_supply(chain, layers, stream, _faster(unit))
+
+
+def _faster(unit: StepWork | None) -> float:
+    """StepWork.faster; 1 where nothing was chosen."""
+    return 1.0 if unit is None else unit.faster
 
 
 def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, faster: float) -> Chain:
@@ -297,7 +302,7 @@ def _operation(
     function = form.function.lower()
     together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
     known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
-    faster = 1.0 if unit is None else unit.faster
+    faster = _faster(unit)
     row = max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps
     return Operation(
         reads,

@@ -64,8 +64,8 @@ class StepWork:
     def _extra_cycles(self, node: Node, layer: Layer, leaner: Layer) -> float | None:
         """The cycles that the leaner form takes more: the most of the cores on which both were measured."""
         found = []
+        shapes = shape_of(node, layer), shape_of(node, leaner)
         for core in self.costs.cores:
-            shapes = shape_of(node, layer), shape_of(node, leaner)
             whole, other = (None if shape is None else Costs((core,)).work(shape) for shape in shapes)
             if whole is not None and other is not None:
                 found.append(max(0.0, other.cycles - whole.cycles))
