@@ -118,22 +118,11 @@ def _preprocessed(source: Path, overlay: str, workspace: Workspace) -> str | Non
 def _include_folders(source: Path, workspace: Workspace) -> Iterable[Path]:
     """The folders that exist of all devicetree roots: the board, Zephyr and modules that name one."""
     arches = sorted(path.relative_to(workspace.zephyr_base) for path in (workspace.zephyr_base / "dts").glob("*"))
-    roots = [source.parent, workspace.zephyr_base, *_module_roots(workspace)]
+    roots = [source.parent, workspace.zephyr_base, *workspace.dts_roots]
     for root in roots:
         for name in (*_INCLUDES, *map(os.fspath, arches)):
             if (root / name).is_dir():
                 yield root / name
-
-
-def _module_roots(workspace: Workspace) -> Iterable[Path]:
-    import yaml
-
-    for module in workspace.modules.values():
-        try:
-            raw = yaml.safe_load((module / "zephyr" / "module.yml").read_text(encoding="utf-8"))
-            yield module / raw["build"]["settings"]["dts_root"]
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
-            continue  # most modules have none
 
 
 def _dtlib(path: Path) -> Any:

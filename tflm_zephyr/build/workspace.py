@@ -107,14 +107,24 @@ class Workspace:
     def board_folders(self, board: str) -> tuple[Path, ...]:
         """The folders that describe the board of the target `board`, whatever its SoC."""
         name = re.split(r"[@/]", board)[0]
-        return tuple(path.parent for path in self._board_files() if name in _boards_in(path, name))
+        return tuple(
+            path.parent for path, text in self._board_files.items() if name in text and name in _boards_in(text)
+        )
 
     def board_names(self) -> tuple[str, ...]:
         """The names of all boards that Zephyr, the modules here and BOARD_ROOT describe, sorted."""
-        return tuple(sorted({name for path in self._board_files() for name in _boards_in(path)}))
+        return tuple(sorted({name for text in self._board_files.values() for name in _boards_in(text)}))
 
-    def _board_files(self) -> tuple[Path, ...]:
-        return tuple(path for root in self.board_roots for path in sorted(root.glob("boards/*/*/board.yml")))
+    @cached_property
+    def _board_files(self) -> dict[Path, str]:
+        """All board.yml with their texts."""
+        paths = (path for root in self.board_roots for path in sorted(root.glob("boards/*/*/board.yml")))
+        return {path: path.read_text(encoding="utf-8", errors="replace") for path in paths}
+
+    @cached_property
+    def dts_roots(self) -> tuple[Path, ...]:
+        """The folders that modules name as devicetree roots of theirs."""
+        return tuple(filter(None, map(_dts_root, self.modules.values())))
 
     def missing(self, board: str, kernels: str = "reference", arch: str = "") -> tuple[str, ...]:
         """The missing west projects of a build for the target `board`; see needed_modules."""
@@ -300,19 +310,36 @@ def git_revision(folder: Path) -> str:
     return revision if done.returncode == 0 and _REVISION.fullmatch(revision) else ""
 
 
-def _boards_in(path: Path, wanted: str = "") -> tuple[str, ...]:
-    """The boards that a board.yml names, which names SoCs and revisions too; files without `wanted` are not parsed."""
-    import yaml
-
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if wanted not in text:
-        return ()
-    try:
-        raw = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError:
-        return ()
+def _boards_in(text: str) -> tuple[str, ...]:
+    """The boards that a board.yml names, which names SoCs and revisions too."""
+    raw = _yaml(text)
     entries = [raw.get("board"), *(raw.get("boards") or ())] if isinstance(raw, dict) else []
     return tuple(str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry)
+
+
+def _dts_root(module: Path) -> Path | None:
+    """The devicetree root in a module's module.yml; None for most modules, which have none."""
+    try:
+        text = (module / "zephyr" / "module.yml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    raw: object = _yaml(text)
+    for key in ("build", "settings", "dts_root"):
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return module / raw if isinstance(raw, str) else None
+
+
+def _yaml(text: str) -> object:
+    """What a file of the workspace's own repositories holds; None where it is damaged.
+
+    libyaml reads it where it is installed: ten times as fast, but it ends the process on thousands of nested lists.
+    """
+    import yaml
+
+    try:
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return None
 
 
 def _kib(text: str | None) -> int | None:

@@ -179,6 +179,7 @@ def environment(*folders: str) -> jinja2.Environment:
     top = data_dir("templates")
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader([top / name for name in folders]),
+        bytecode_cache=_bytecode_cache(),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -189,3 +190,14 @@ def environment(*folders: str) -> jinja2.Environment:
         env.filters[escape.__name__] = escape
     env.globals["banner"] = lambda mark: f"{mark} {BANNER}"
     return env
+
+
+def _bytecode_cache() -> jinja2.BytecodeCache | None:
+    """Jinja's cache of compiled templates, in the user's own folder below the temporary one; None where it has none.
+
+    Jinja looks up a template by the checksum of its source. Compiling all takes longer than the rest of `generate`.
+    """
+    try:
+        return jinja2.FileSystemBytecodeCache()
+    except (OSError, RuntimeError):  # no folder that is the user's alone
+        return None

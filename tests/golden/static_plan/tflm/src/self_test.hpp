@@ -4,16 +4,10 @@
 #ifndef TFLM_APP_SELF_TEST_HPP_
 #define TFLM_APP_SELF_TEST_HPP_
 
+#include "golden.hpp"
 #include "tensor.hpp"
 
 namespace tflm_app {
-
-// The bytes of each run's inputs and then of the outputs that a reference implementation gave, one after the
-// other in the model's order of tensors.
-struct Golden {
-	const uint8_t *bytes;
-	size_t runs;
-};
 
 // How to read an output's elements. `scale` 0: they are no numbers that people would read.
 struct OutputInfo {

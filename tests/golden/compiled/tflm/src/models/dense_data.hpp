@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "self_test.hpp"
+#include "golden.hpp"
 
 namespace models::dense {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "self_test.hpp"
+#include "golden.hpp"
 
 // The flatbuffer, 16-byte aligned.
 extern "C" const uint8_t tflm_model_relu[];
