@@ -161,7 +161,9 @@ def rebuild(bench: Bench, name: str, source: Path, board: str, count: int) -> No
     titles = ("generate", "build", "west build alone", "generate and build")
     for title, cost in zip(titles, map(median, (*steps, sums)), strict=True):
         goal = f"  (goal {REBUILD_GOAL_S:g} s: {'ok' if cost.wall_s <= REBUILD_GOAL_S else 'missed'})"
-        say(f"  {name + ', ' + title:42} {cost.wall_s:7.2f} s wall {cost.cpu_s:7.2f} s CPU{goal * (title == titles[-1])}")
+        say(
+            f"  {name + ', ' + title:42} {cost.wall_s:7.2f} s wall {cost.cpu_s:7.2f} s CPU{goal * (title == titles[-1])}"
+        )
     ratio = median(sums).wall_s / median(steps[2]).wall_s
     say(f"  {name + ', generate and build':42} {ratio:7.2f} of west build alone")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -39,6 +40,7 @@ def rooms() -> dict[str, str]:
     return {name: re.split(r"[:;]", text)[0].replace("`", "") for name, text in rows}
 
 
+@cache
 def imports() -> set[tuple[str, str]]:
     """Pairs (room that imports, room imported from). The root's imports are left out: no room imports those modules."""
     found = set()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers.source_trees import nodes_of
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
 GAP = "\0"
@@ -32,7 +33,7 @@ def messages() -> tuple[str, ...]:
 
 def python_texts(path: Path) -> Iterator[str]:
     """The string literals of a module; an f-string is one."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         elif isinstance(node, ast.JoinedStr):

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.helpers.source_trees import nodes_of
 
 PACKAGE = ROOT / "tflm_zephyr"
 
@@ -40,14 +41,10 @@ def room_of(name: str) -> str:
 
 
 @cache
-def tree_of(name: str) -> ast.Module:
-    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
-
-
 def imports_of(name: str) -> list[tuple[str, str]]:
     """Each name that the module imports from this package, at the top or inside a function: (from where, name)."""
     found = []
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(MODULES[name]):
         if isinstance(node, ast.Import):
             ours = [alias.name for alias in node.names if alias.name.partition(".")[0] == "tflm_zephyr"]
             assert not ours, f"{name} line {node.lineno}: import names from a room's face instead of {ours}"

@@ -10,7 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.helpers.rooms import MODULES, documented_rooms, imported, imports_of, public_faces, room_of, tree_of
+from tests.helpers.rooms import MODULES, documented_rooms, imported, imports_of, public_faces, room_of
+from tests.helpers.source_trees import nodes_of, tree_of
 
 # host.child runs in a child process of its own, and talks to the parent that reads its output.
 PRINTERS = {"cli.main", "cli.output", "host.child", "__main__"}
@@ -57,7 +58,7 @@ def test_a_face_lists_what_it_imports(face: str) -> None:
 
 def listed_in(face: str) -> set[str]:
     """The names in the `__all__` of a room's face; of a package that has none, nothing."""
-    listed = [node.value for node in tree_of(face).body if isinstance(node, ast.Assign)]
+    listed = [node.value for node in tree_of(MODULES[face]).body if isinstance(node, ast.Assign)]
     return set(ast.literal_eval(listed[0])) if listed else set()
 
 
@@ -77,7 +78,7 @@ def test_only_process_starts_children() -> None:
 def child_starts(name: str) -> Iterator[int]:
     """The lines of a module that start child processes, or import a library that does."""
     starters = {"subprocess", "multiprocessing", "pty"} if name != "process" else set()
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(MODULES[name]):
         found: set[str] = set()
         if isinstance(node, ast.Import):
             found = starters & {alias.name.partition(".")[0] for alias in node.names}
@@ -99,7 +100,7 @@ def test_only_the_command_line_prints() -> None:
 def prints(name: str) -> Iterator[int]:
     """The lines of a module that print, read or name a standard stream."""
     streams = ("stdout", "stderr", "stdin")
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(MODULES[name]):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input"):
             yield node.lineno
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in streams:
@@ -107,7 +108,7 @@ def prints(name: str) -> Iterator[int]:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [name for name in MODULES if not ast.get_docstring(tree_of(name))]
+    silent = [name for name in MODULES if not ast.get_docstring(tree_of(MODULES[name]))]
     assert not silent, "no docstring: " + ", ".join(silent)
     licence = "# SPDX-License-Identifier: Apache-2.0\n"
     bare = [name for name, path in MODULES.items() if not path.read_text(encoding="utf-8").startswith(licence)]
@@ -118,7 +119,7 @@ def test_functions_fit_a_screen() -> None:
     long = [
         f"{name}.{node.name}"
         for name in MODULES
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(MODULES[name])
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and (node.end_lineno or node.lineno) - node.lineno + 1 > LONGEST_FUNCTION_LINES
     ]

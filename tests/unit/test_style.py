@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.helpers.source_trees import nodes_of
 
 LONGEST_TEST_NAME = 59
 SOURCES = sorted(
@@ -25,21 +25,16 @@ DOCUMENTS = [
 RIDDLES = re.compile(r"\b(mend(s|ed|ing)?|told)\b", re.IGNORECASE)
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each docstring with the line of what it describes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
 
 
-def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def strings(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each string literal, docstrings and the literal parts of f-strings included."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
@@ -53,7 +48,7 @@ def test_docstrings_name_the_thing_or_the_result() -> None:
     riddles = [
         found(path, line, text)
         for path in [*SOURCES, *TESTS]
-        for line, text in docstrings(tree_of(path))
+        for line, text in docstrings(nodes_of(path))
         if re.match(r"(What|Of|Whose|Those)\b", text)
     ]
     assert not riddles, "name the thing, or say what the function returns:\n" + "\n".join(riddles)
@@ -61,7 +56,7 @@ def test_docstrings_name_the_thing_or_the_result() -> None:
 
 def test_strings_have_plain_words() -> None:
     riddles = [
-        found(path, line, text) for path in SOURCES for line, text in strings(tree_of(path)) if RIDDLES.search(text)
+        found(path, line, text) for path in SOURCES for line, text in strings(nodes_of(path)) if RIDDLES.search(text)
     ]
     assert not riddles, "write reported, fix:\n" + "\n".join(riddles)
 
@@ -80,7 +75,7 @@ def test_names_of_tests_are_short() -> None:
     long = [
         found(path, node.lineno, node.name)
         for path in TESTS
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and len(node.name) > LONGEST_TEST_NAME
     ]
     assert not long, f"more than {LONGEST_TEST_NAME} characters:\n" + "\n".join(long)
@@ -90,7 +85,7 @@ def test_names_of_tests_have_plain_words() -> None:
     riddles = [
         found(path, node.lineno, node.name)
         for path in TESTS
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef) and RIDDLES.search(node.name.replace("_", " "))
     ]
     assert not riddles, "write reported, fix:\n" + "\n".join(riddles)
@@ -101,14 +96,14 @@ def test_helpers_live_outside_test_files() -> None:
     imports = [
         found(path, node.lineno, ast.unparse(node))
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom) and re.match(r"tests\..*\btest_\w+$", node.module or "")
     ]
     assert not imports, "move what is shared to tests/helpers:\n" + "\n".join(imports)
 
 
 def test_riddles_are_found() -> None:
-    tree = ast.parse('"""What it is."""\nx = f"{y}: Mend it"\n')
-    assert [text for _, text in docstrings(tree)] == ["What it is."]
-    assert [line for line, text in strings(tree) if RIDDLES.search(text)] == [2]
+    nodes = list(ast.walk(ast.parse('"""What it is."""\nx = f"{y}: Mend it"\n')))
+    assert [text for _, text in docstrings(nodes)] == ["What it is."]
+    assert [line for line, text in strings(nodes) if RIDDLES.search(text)] == [2]
     assert not RIDDLES.search("recommended, amended, untold")

@@ -330,7 +330,7 @@ def _dts_root(module: Path) -> Path | None:
 
 
 def _yaml(text: str) -> object:
-    """What a file of the workspace's own repositories holds; None where it is damaged.
+    """The value in a file of the workspace's own repositories; None where it is damaged.
 
     libyaml reads it where it is installed: ten times as fast, but it ends the process on thousands of nested lists.
     """
