@@ -158,14 +158,12 @@ def rebuild(bench: Bench, name: str, source: Path, board: str, count: int) -> No
             steps[2].append(cost_of(partial(run, plain, bench.workspace.topdir)))
             inside.write_bytes(new)
     sums = [Cost(a.wall_s + b.wall_s, a.cpu_s + b.cpu_s) for a, b in zip(*steps[:2], strict=True)]
-    titles = ("generate", "build", "west build alone", "generate and build")
-    for title, cost in zip(titles, map(median, (*steps, sums)), strict=True):
-        goal = f"  (goal {REBUILD_GOAL_S:g} s: {'ok' if cost.wall_s <= REBUILD_GOAL_S else 'missed'})"
-        say(
-            f"  {name + ', ' + title:42} {cost.wall_s:7.2f} s wall {cost.cpu_s:7.2f} s CPU{goal * (title == titles[-1])}"
-        )
-    ratio = median(sums).wall_s / median(steps[2]).wall_s
-    say(f"  {name + ', generate and build':42} {ratio:7.2f} of west build alone")
+    both = median(sums)
+    rows = zip(("generate", "build", "west build alone"), map(median, steps), strict=True)
+    for title, cost in (*rows, ("generate and build", both)):
+        say(f"  {name + ', ' + title:42} {cost.wall_s:7.2f} s wall {cost.cpu_s:7.2f} s CPU")
+    goal = f"goal {REBUILD_GOAL_S:g} s: {'ok' if both.wall_s <= REBUILD_GOAL_S else 'missed'}"
+    say(f"  {name + ', of west build alone':42} {both.wall_s / median(steps[2]).wall_s:7.2f} ({goal})")
 
 
 def second_app(bench: Bench, board: str) -> None:

@@ -144,6 +144,7 @@ def test_verbose_shows_the_programs_that_are_run(tool: Tool, model_file: Path, t
     assert tool("boards", "--verbose").code == 0  # every command takes it
 
 
+@pytest.mark.slow
 def test_verify_of_the_reference_itself_says_so(tool: Tool, model_file: Path) -> None:
     pytest.importorskip("tflite_micro")
     done = tool("verify", "--host", model_file, "--random", 1)

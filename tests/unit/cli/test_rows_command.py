@@ -46,6 +46,7 @@ def test_the_front_is_a_document(model: Path) -> None:
     assert {"operator": 16, "key": "SOFTMAX", "why": "is of a kind that does not run row by row"} in document["whole"]
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_each_way(model: Path) -> None:
     document = json.loads(front(model, "--json"))
     text = front(model)
@@ -130,6 +131,7 @@ def test_generate_takes_the_way_that_fits(model: Path, tmp_path: Path, capsys: p
     assert "more than there are" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_fast_kernels_have_ways_of_their_own(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain, fast = (json.loads(front(model, "--json", *flags))["ways"] for flags in ((), ("--fast-kernels",)))
     assert [way["arena_bytes"] for way in plain] != [way["arena_bytes"] for way in fast]
@@ -170,6 +172,7 @@ def test_larger_is_about_fast_kernels(model: Path, tmp_path: Path, capsys: pytes
     assert "Take --fast-kernels" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_budget_of_flash_takes_as_many_fast_kernels_as_fit(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

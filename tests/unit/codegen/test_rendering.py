@@ -447,6 +447,7 @@ def test_the_self_test_tells_a_wrong_output(tmp_path: Path) -> None:
     assert lines[-1] == "net: self-test FAILED"
 
 
+@pytest.mark.slow
 @needs_gxx
 def test_the_self_test_without_a_reference(tmp_path: Path) -> None:
     lines = run_self_test(tmp_path, golden=False)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_layers import KINDS, random_layers
 from tests.host.operator_models import Case, Spec
@@ -113,7 +114,7 @@ def backwards(layer: Layer) -> bool:
     return layer.calls[0].function.endswith("Rounding, true>")
 
 
-@pytest.mark.parametrize("dsp", [False, True])
+@pytest.mark.parametrize("dsp", rest_slow([False, True]))
 def test_layers_of_one_size_go_down_and_up(dsp: bool) -> None:
     library = kernel_library("cmsis_nn", dsp=dsp)
     kinds = ["DEPTHWISE_CONV_2D", "CONV_2D"] * 4

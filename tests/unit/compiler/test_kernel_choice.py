@@ -147,6 +147,7 @@ def test_functions_are_counted_once() -> None:
     assert len(found.choice.functions(found.layers)) == 1
 
 
+@pytest.mark.slow
 def test_layers_of_segments_are_not_made_leaner() -> None:
     """A depthwise kernel of cores with DSP can take fewer rows at a time; by rows its layer is the segment's."""
     model = parse_model(mobilenet(32, 0.5, colours=1, most=6))

@@ -116,6 +116,7 @@ def test_a_state_over_rows_is_caught(compiled: CompiledModel) -> None:
                 prove(changed(compiled, replace(segment, stream=replace(stream, state=buffer.at))), PLAIN)
 
 
+@pytest.mark.slow
 def test_the_front_has_streamed_ways_alone() -> None:
     points = front_of(MODEL, PLAIN, stream=True)
     assert len(points) > 1

@@ -93,6 +93,7 @@ def test_leaner_layers_have_a_price() -> None:
     assert not any(layer.extra_work for layer in layers)
 
 
+@pytest.mark.slow
 def test_several_cores_take_the_price_where_it_is_known() -> None:
     """A core without DSP takes no rows of int16, and has no estimate of them."""
     found, plain = (
@@ -103,6 +104,7 @@ def test_several_cores_take_the_price_where_it_is_known() -> None:
     assert found[0] >= plain[0]
 
 
+@pytest.mark.slow
 def test_leaner_layers_hide_no_segments() -> None:
     """A front with layers that may take fewer rows at a time is nowhere larger than one without."""
     model = parse_model(mobilenet(48))

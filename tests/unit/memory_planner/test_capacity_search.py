@@ -74,6 +74,7 @@ def test_the_work_is_limited() -> None:
     assert result.offsets is None and not result.proven and result.work < 100_000
 
 
+@pytest.mark.slow
 def test_a_span_without_packing_is_searched_once() -> None:
     """Fifty spans that have packings, joined to one that has none by a piece below them all."""
     pieces, most = GAPS[0]

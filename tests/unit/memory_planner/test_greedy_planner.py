@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from tests.helpers.marks import rest_slow
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.greedy_planner import FirstFit, greedy
 from tflm_zephyr.memory_planner.problem import Buffer, Problem
@@ -124,7 +125,7 @@ def test_no_buffers_need_no_memory() -> None:
     assert greedy(Problem(())).size_bytes == 0
 
 
-@pytest.mark.parametrize("life", ["chain", "skips"])
+@pytest.mark.parametrize("life", rest_slow(["chain", "skips"]))
 def test_ten_thousand_buffers_take_n_log_n_steps(life: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, looked = random.Random(7), []
     cover = FirstFit._cover

@@ -8,6 +8,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
+
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
 from tflm_zephyr.row_planner import (
     Chain,
@@ -88,6 +90,7 @@ def test_brute_force_finds_nothing_better() -> None:
             assert any(cut.bytes <= size and cut.cost <= cost for cut in cuts), "a better cut was missed"
 
 
+@pytest.mark.slow
 def test_brute_force_finds_nothing_smaller_by_recomputing() -> None:
     rng = random.Random(19)
     less = 0

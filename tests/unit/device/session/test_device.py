@@ -150,6 +150,7 @@ def test_text_between_frames_reaches_the_user(program: Path) -> None:
     assert heard == ["app: at work", "app: at work"]
 
 
+@pytest.mark.slow
 def test_on_a_bare_cortex_m3(tmp_path: Path) -> None:
     for tool in ("arm-none-eabi-g++", "qemu-system-arm"):
         if shutil.which(tool) is None:
