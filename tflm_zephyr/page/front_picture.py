@@ -24,6 +24,8 @@ _KINDS = {
 _DOT, _LINE = 5.0, 1.5
 _APART = (96, 17)
 """Pixels across and down that labels have for themselves."""
+_TALL, _DEEP = 13, 5
+"""Pixels that a label needs above and below its base line."""
 _DEFAULT = 0.03
 """The share of more work that `generate --rows` allows by itself."""
 
@@ -50,7 +52,7 @@ def front_picture(front: Document) -> Picture:
         *_steps(dots, _LEFT + width),
         *(_steps(others, _LEFT + width) if others else ()),
         *(Shape(kind, *dot, radius=_DOT) for kind, dot in zip(kinds, (*dots, *others), strict=True)),
-        *_labels((*ways, *streamed), (*dots, *others)),
+        *_labels((*ways, *streamed), (*dots, *others), _limit(top, height)),
         *_legend({*kinds, _WHOLE}, top > _DEFAULT),
     ]
     return Picture(f"{title}: RAM against more work", _WIDTH, _HEIGHT, drawn)
@@ -70,12 +72,16 @@ def _axes(top: float, most: float, width: float, height: float) -> Iterator[Shap
         y = floor - share / top * height
         yield Shape("grid", _LEFT, y, width, 1)
         yield Shape("tick", _LEFT - 8, y + 4, text=f"{100 * share:g} %", anchor="end")
-    if top > _DEFAULT:
-        y = floor - _DEFAULT / top * height
-        for dash in range(int(width / 12)):
-            yield Shape(_LIMIT, _LEFT + 12 * dash, y, 6, 1)
+    limit = _limit(top, height)
+    if limit is not None:
+        yield from (Shape(_LIMIT, _LEFT + 12 * dash, limit, 6, 1) for dash in range(int(width / 12)))
     yield Shape("base", _LEFT, floor, width, 1)
     yield Shape("note", _LEFT + width / 2, floor + 38, text="RAM of the model, input included", anchor="middle")
+
+
+def _limit(top: float, height: float) -> float | None:
+    """The height of the line at the share that --rows allows; None where no way is that slow."""
+    return _TOP + height - _DEFAULT / top * height if top > _DEFAULT else None
 
 
 def _shares(top: float, wanted: int = 6) -> list[float]:
@@ -97,8 +103,13 @@ def _steps(dots: Sequence[tuple[float, float]], right: float) -> Iterator[Shape]
         yield Shape("tick", x - _LINE / 2, y, _LINE, below - y)
 
 
-def _labels(ways: Sequence[dict[str, Any]], dots: Sequence[tuple[float, float]]) -> Iterator[Shape]:
-    """RAM and work of the ways, where there is room: the smallest one's and the cheapest one's first."""
+def _labels(
+    ways: Sequence[dict[str, Any]], dots: Sequence[tuple[float, float]], limit: float | None
+) -> Iterator[Shape]:
+    """RAM and work of the ways, where there is room: the smallest one's and the cheapest one's first.
+
+    A label that the line at `limit` would cross stands above it.
+    """
     order = dict.fromkeys([0, len(ways) - 1, *range(len(ways))])
     taken: list[tuple[float, float]] = []
     for k in order:
@@ -106,6 +117,8 @@ def _labels(ways: Sequence[dict[str, Any]], dots: Sequence[tuple[float, float]])
         at_edge = x + _APART[0] > _WIDTH - _RIGHT
         if at_edge:
             x, y = x - _APART[0], y - 4
+        if limit is not None and y - _TALL < limit < y + _DEEP:
+            y = limit - _DEEP
         if all(abs(x - other) >= _APART[0] or abs(y - height) >= _APART[1] for other, height in taken):
             taken.append((x, y))
             share = 100 * ways[k]["slower"]

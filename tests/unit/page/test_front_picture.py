@@ -63,6 +63,18 @@ def test_labels_do_not_lie_on_each_other() -> None:
     assert 2 <= len(labels) < 10
 
 
+def test_no_label_lies_on_the_limit() -> None:
+    for most in (0.1, 0.3, 0.5, 0.8):
+        ways = front(
+            (1000, most, True), *((1500 * k, 0.03 - 0.003 * k, True) for k in range(1, 9)), (16000, 0.0, False)
+        )
+        shapes = [shape for shape in front_picture(ways).shapes if shape.y < 400]
+        (limit,) = {shape.y for shape in shapes if shape.look == "peak"}
+        labels = [shape for shape in shapes if " B, " in shape.text]
+        assert any(abs(label.y - limit) < 20 for label in labels)
+        assert all(limit <= label.y - 10 or limit >= label.y + 3 for label in labels)
+
+
 def test_streamed_and_recomputing_ways_have_their_own_looks() -> None:
     streamed = ((500, 0.08, True, 0), (400, 0.12, True, 7))
     drawn = svg(front_picture(front((1000, 0.06, True), (4000, 0.0, False), streamed=streamed)))
