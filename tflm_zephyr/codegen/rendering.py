@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
+from typing import TypedDict
 
 import jinja2
 
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend
+from tflm_zephyr.codegen.compiled_templates import compiled_templates
 from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError
@@ -32,6 +34,23 @@ _COMPILED = (".S", ".c", ".cpp")
 _LINK_CORE = tuple(f"src/link/{name}.{kind}" for name in ("device", "frame", "mlperf") for kind in ("cpp", "hpp"))
 _CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda app: app.host_link}
 """Files, or folders of files, in templates/app/common that only some apps have."""
+
+
+class _Options(TypedDict):
+    """Options of Jinja's environment that decide what a template is compiled to."""
+
+    trim_blocks: bool
+    lstrip_blocks: bool
+    keep_trailing_newline: bool
+    autoescape: bool
+
+
+_OPTIONS = _Options(
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # C++, CMake and YAML, not HTML; the filters escape
+)
 
 WORKFLOWS: Mapping[str, PurePosixPath] = {
     "github": PurePosixPath(".github/workflows"),
@@ -179,25 +198,11 @@ def environment(*folders: str) -> jinja2.Environment:
     top = data_dir("templates")
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader([top / name for name in folders]),
-        bytecode_cache=_bytecode_cache(),
+        bytecode_cache=compiled_templates(_OPTIONS),
         undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # C++, CMake and YAML, not HTML; the filters below escape
+        **_OPTIONS,
     )
     for escape in (c_array, c_float, c_string, comment, cmake_path, yaml_string):
         env.filters[escape.__name__] = escape
     env.globals["banner"] = lambda mark: f"{mark} {BANNER}"
     return env
-
-
-def _bytecode_cache() -> jinja2.BytecodeCache | None:
-    """Jinja's cache of compiled templates, in the user's own folder below the temporary one; None where it has none.
-
-    Jinja looks up a template by the checksum of its source. Compiling all takes longer than the rest of `generate`.
-    """
-    try:
-        return jinja2.FileSystemBytecodeCache()
-    except (OSError, RuntimeError):  # no folder that is the user's alone
-        return None
