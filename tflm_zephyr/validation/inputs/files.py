@@ -26,6 +26,7 @@ _MAGICS = (
     (b"\xff\xd8\xff", "image"),
     (b"RIFF", "wav"),
 )
+_MODEL_IDENTIFIER = b"TFL3"  # bytes 4 to 7 of a .tflite file
 
 
 def read_samples(source: str, tensors: Sequence[TensorLike], options: InputOptions, name: str = "") -> list[Sample]:
@@ -40,6 +41,9 @@ def read_samples(source: str, tensors: Sequence[TensorLike], options: InputOptio
     data = _content(source)
     if not data:
         raise ToolError("is empty", where=name)
+    if not options.format and data[4:8] == _MODEL_IDENTIFIER:
+        hint = "Give arrays (.npy, .npz), an image, sound, a table (.csv) or raw bytes (.bin)"
+        raise ToolError("is a model, and inputs of one are wanted", where=name, hint=hint)
     kind = options.format or _kind(data, source)
     if kind == "image":
         one_input(len(tensors), "an image", name)

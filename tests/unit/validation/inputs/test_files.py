@@ -136,11 +136,13 @@ def test_standard_input(tmp_path: Path) -> None:
 
 def test_files_that_do_not_suit(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "net.tflite").write_bytes(dense())
     (tmp_path / "odd").write_bytes(b"\xfe\xed\x00\x01")
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00junk")
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 junk")
     for name, said in [
         ("empty", "is empty"),
+        ("net.tflite", "is a model, and inputs of one are wanted"),
         ("odd", "neither text nor of a known format"),
         ("bad.npy", "not a readable .npy file"),
         ("bad.npz", "not a readable .npz file"),
