@@ -150,10 +150,19 @@ def load_json(path: Path) -> Any:
 
 def load_yaml(path: Path) -> Any:
     """The value in a YAML file. Raises OSError, and ValueError with a text of one line for a file that is no YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except ValueError as err:
+        raise ValuesError(f"no YAML: {_one_line(err)}") from None
+    return parse_yaml(text)
+
+
+def parse_yaml(text: str) -> Any:
+    """The value in a YAML document. Raises ValueError with a text of one line where it is none."""
     import yaml
 
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(text)
     except (ValueError, RecursionError, yaml.YAMLError) as err:  # ValueError: 2020-99-99 looks like a date and is none
         raise ValuesError(f"no YAML: {_one_line(err)}") from None
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.errors import BoardError
-from tflm_zephyr.plain_values import Key, Limits, NotInFile, load_yaml, read_values
+from tflm_zephyr.plain_values import Key, Limits, NotInFile, parse_yaml, read_values
 from tflm_zephyr.resources import data_dir
 
 _GPIO_OFF = re.compile(r"(?:^#.*\n)?^CONFIG_GPIO=n\n", re.M)  # with the comment above it
@@ -155,7 +156,7 @@ def load_board(name: str, root: Path | None = None) -> Board:
 def _board(path: Path) -> Board:
     """The board that a board.yaml describes, with the files beside it. Raises BoardError."""
     try:
-        found = read_values(Board, load_yaml(path), name="the board")
+        found = _described(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as err:
         raise BoardError(str(err), where=str(path), hint="Fix the board's description") from None
     lacking = [key for key in ("description", "core") if not getattr(found, key)]
@@ -163,3 +164,9 @@ def _board(path: Path) -> Board:
         raise BoardError(f"the board wants the key {lacking[0]}", where=str(path), hint="Add it")
     beside = sorted(file for file in path.parent.iterdir() if file.suffix in (".conf", ".overlay"))
     return replace(found, files={file.name: file.read_text(encoding="utf-8") for file in beside})
+
+
+@cache
+def _described(text: str) -> Board:
+    """The board that the text of a board.yaml describes; commands load each many times. Raises ValueError."""
+    return read_values(Board, parse_yaml(text), name="the board")
