@@ -51,7 +51,7 @@ def test_a_damaged_file_is_made_anew(folder: Path, data: bytes | str) -> None:
     rendered("{{ x }}")
     (file,) = folder.iterdir()
     whole = file.read_bytes()
-    for size in range(0, len(whole), 7) if data == "cut" else (0,):
+    for size in range(0, len(whole), 41) if data == "cut" else (0,):
         file.write_bytes(whole[:size] if isinstance(data, str) else whole[:12] + data)
         assert rendered("{{ x }}") == "1"
         assert file.read_bytes() == whole
