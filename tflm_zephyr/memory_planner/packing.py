@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packing planner: never worse than TFLM's greedy rule, the same plan for the same problem.
 
-It tries TFLM's rule, then first fit in other orders; where these do not reach the lower bound, it searches for a
-packing within a given size, with short searches first. The budget is counted in work, not in time.
+It tries TFLM's rule, then first fit in other orders; where these do not reach the lower bound, a chain is packed
+exactly (chain_packing), and other problems are searched for a packing within a given size, with short searches first.
+The budget is counted in work, not in time.
 
 Where outputs may overlap inputs this is done twice: first with every in-place pair merged into one buffer, which leaves
 the fewest decisions, then with separate buffers.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, permutations
 
+from tflm_zephyr.memory_planner.chain_packing import chain_plan
 from tflm_zephyr.memory_planner.greedy_planner import first_fit, greedy
 from tflm_zephyr.memory_planner.in_place_packing import merged_in_place, overlapping_first_fit
 from tflm_zephyr.memory_planner.problem import InPlacePair, Plan, Problem, lower_bound
@@ -42,6 +44,12 @@ def pack(problem: Problem, *, capacity: int | None = None, work: int = WORK, kno
     bound = lower_bound(problem)
     best = replace(known or greedy(problem), problem=problem, proven_bytes=bound)
     goal = max(bound, capacity or 0)
+    chain = chain_plan(best) if best.size_bytes > goal else None
+    if chain is not None:
+        reached = _ordered(
+            replace(best, proven_bytes=chain.proven_bytes), _orders(problem), max(goal, chain.size_bytes)
+        )
+        return reached if reached.size_bytes <= max(goal, chain.size_bytes) else chain
     merged = merged_in_place(problem)
     if merged is not None and best.size_bytes > goal:
         found = _packed(replace(greedy(merged.problem), proven_bytes=bound), goal, work // 2)
