@@ -3,7 +3,7 @@
 #   tflm_model(<target> NAME <name> MODEL <file>
 #              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
 #              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
-#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off] [RECOMPUTE on|off]
+#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off]
 #              [FAST_KERNELS on|off] [LARGER <bytes>] [RAM <bytes>] [SLOWER <percent>]
 #              [LABELS <file>])
 #
@@ -16,7 +16,7 @@ include_guard(GLOBAL)
 
 function(tflm_model target)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;RECOMPUTE;FAST_KERNELS;LARGER;RAM;SLOWER;LABELS"
+    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;FAST_KERNELS;LARGER;RAM;SLOWER;LABELS"
     "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
@@ -121,7 +121,7 @@ function(tflm_zephyr_arguments arguments inputs)
   if(ZEPHYR_CMSIS_NN_MODULE_DIR AND EXISTS "${ZEPHYR_CMSIS_NN_MODULE_DIR}")
     list(APPEND list --cmsis-nn-dir ${ZEPHYR_CMSIS_NN_MODULE_DIR})
   endif()
-  foreach(switch IN_PLACE ROWS STREAM_INPUT RECOMPUTE FAST_KERNELS)
+  foreach(switch IN_PLACE ROWS STREAM_INPUT FAST_KERNELS)
     string(TOLOWER "${arg_${switch}}" value)
     if(DEFINED arg_${switch} AND NOT value MATCHES "^(on|off|y|n|yes|no|true|false|1|0)$")
       message(FATAL_ERROR "${call}: ${switch} is on or off, not ${arg_${switch}}")
@@ -133,7 +133,7 @@ function(tflm_zephyr_arguments arguments inputs)
   set(compiled OFF)
   if(arg_BACKEND STREQUAL "compiled")
     set(compiled ON)
-  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_RECOMPUTE OR arg_FAST_KERNELS OR DEFINED arg_LARGER OR
+  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_FAST_KERNELS OR DEFINED arg_LARGER OR
                               DEFINED arg_RAM OR DEFINED arg_SLOWER))
     set(compiled ON)
   endif()
@@ -158,9 +158,6 @@ function(tflm_zephyr_arguments arguments inputs)
   endif()
   if(arg_STREAM_INPUT)
     list(APPEND list --stream-input)
-  endif()
-  if(arg_RECOMPUTE)
-    list(APPEND list --recompute)
   endif()
   if(arg_FAST_KERNELS)
     list(APPEND list --fast-kernels)

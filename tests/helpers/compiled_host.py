@@ -231,7 +231,6 @@ def generated(
     ram: int | None = None,
     stream: bool = False,
     fast: bool = False,
-    recompute: bool = False,
     picked: bool = False,
 ) -> Generated:
     """An app of the model, called "net", or of several, called "net0" and so on.
@@ -252,7 +251,6 @@ def generated(
         rows=rows,
         slower=slower,
         stream_input=stream,
-        recompute=recompute,
         ram=ram,
         fast_kernels=fast or picked,
         every_fast_kernel=fast,

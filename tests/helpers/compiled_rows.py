@@ -20,7 +20,7 @@ _LOG = """
 #pragma GCC visibility push(default)
 std::vector<uint8_t> g_log;
 uint8_t *g_place;
-int32_t g_bytes, g_first, g_poison = 0x5a;
+int32_t g_bytes, g_poison = 0x5a;
 extern "C" void clear_log(int32_t poison) { g_log.clear(); g_poison = poison; }
 extern "C" const uint8_t *log_data() { return g_log.data(); }
 extern "C" size_t log_size() { return g_log.size(); }
@@ -32,14 +32,13 @@ extern "C" void set_behind_step(void (*function)()) { g_behind_step = function; 
 _PUSH = "\t\tvoid *const place = data + (next - first) * row_bytes;\n"
 _PUSHED = (
     "\t\tg_place = static_cast<uint8_t *>(place);\n\t\tg_bytes = count * row_bytes;\n"
-    "\t\tg_first = next * row_bytes;\n"
     "\t\tstd::memset(place, g_poison, count * row_bytes);\n"
 )
 _STEP = "\t\t\tif (!layers[next.layer](arena, rows, next.count)) {\n\t\t\t\treturn false;\n\t\t\t}\n"
 _STEPPED = (
-    "\t\t\tconst int32_t g_head[] = {next.layer, g_first, g_bytes};\n"
+    "\t\t\tconst int32_t g_head[] = {next.layer, g_bytes};\n"
     "\t\t\tg_log.insert(g_log.end(), reinterpret_cast<const uint8_t *>(g_head), "
-    "reinterpret_cast<const uint8_t *>(g_head + 3));\n"
+    "reinterpret_cast<const uint8_t *>(g_head + 2));\n"
     "\t\t\tg_log.insert(g_log.end(), g_place, g_place + g_bytes);\n\t\t\tg_bytes = 0;\n"
     "\t\t\tif (g_behind_step != nullptr) {\n\t\t\t\tg_behind_step();\n\t\t\t}\n"
 )
@@ -64,22 +63,16 @@ def with_log(source: bytes) -> bytes:
 
 
 def read_log(library: ctypes.CDLL) -> dict[int, bytes]:
-    """By the layer's number in its segment, the bytes of all rows that it computed, in their order.
-
-    AssertionError where a row that is computed again differs.
-    """
+    """By the layer's number in its segment, the bytes of all rows that it computed, in their order."""
     library.log_data.restype = ctypes.c_void_p
     library.log_size.restype = ctypes.c_size_t
     data = ctypes.string_at(library.log_data(), library.log_size())
     found: dict[int, bytearray] = {}
     at = 0
     while at < len(data):
-        layer, first, size = struct.unpack_from("<iii", data, at)
-        rows, new = found.setdefault(layer, bytearray()), data[at + 12 : at + 12 + size]
-        known = rows[first : first + size]
-        assert new[: len(known)] == known, f"rows of layer {layer} differ when they are computed again"
-        rows += new[len(known) :]
-        at += 12 + size
+        layer, size = struct.unpack_from("<ii", data, at)
+        found.setdefault(layer, bytearray()).extend(data[at + 8 : at + 8 + size])
+        at += 8 + size
     return {layer: bytes(rows) for layer, rows in found.items()}
 
 

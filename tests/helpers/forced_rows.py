@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from tflm_zephyr.compiler import Layer
 from tflm_zephyr.compiler.memory_plan import MemoryPlan, plan_memory
@@ -14,13 +13,13 @@ from tflm_zephyr.compiler.row_stream import Stream
 from tflm_zephyr.compiler.step_work import StepWork
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
-from tflm_zephyr.row_planner import Chain, Cut, Pace, Recompute, Segment, recomputable
+from tflm_zephyr.row_planner import Chain, Cut, Pace, Segment
 
 PACES = (Pace(1, 1), Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 2), Pace(5, 0))
 
 
-def forced(seed: int, again: float = 0.0) -> Callable[..., MemoryPlan]:
-    """A function in the place of compilation.plan_rows. `again`: the share of row buffers whose rows are recomputed."""
+def forced(seed: int) -> Callable[..., MemoryPlan]:
+    """A function in the place of compilation.plan_rows."""
 
     def plan(
         model: Model,
@@ -29,25 +28,15 @@ def forced(seed: int, again: float = 0.0) -> Callable[..., MemoryPlan]:
         *,
         slower: float = 0.0,
         stream: Stream | None = None,
-        recompute: bool = False,
         unit: StepWork | None = None,
     ) -> MemoryPlan:
         chain = chain_of(model, layers, libraries, stream, unit)
         least = 1 if stream is None else stream.last - stream.skipped + 2
         rng = random.Random(seed)
-        segments = tuple(_segments(chain, rng, least))
-        if again:
-            segments = tuple(_recomputing(chain, segment, rng, again) for segment in segments)
-        cut = Cut(segments, 0, 0.0)
+        cut = Cut(tuple(_segments(chain, rng, least)), 0, 0.0)
         return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=slower)
 
     return plan
-
-
-def _recomputing(chain: Chain, segment: Segment, rng: random.Random, share: float) -> Segment:
-    can = recomputable(chain, segment.first, segment.last)
-    chosen = tuple((tensor, rng.choice(list(Recompute))) for tensor in can if rng.random() < share)
-    return replace(segment, recomputed=chosen)
 
 
 def _segments(chain: Chain, rng: random.Random, least: int) -> Iterator[Segment]:

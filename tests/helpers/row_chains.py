@@ -84,10 +84,6 @@ def simulate(
     for k, count in steps:
         operation = chain.operations[k]
         row = done[k]
-        if count < 0:
-            done[k] += count
-            held[operation.writes[0]] = []
-            continue
         for window in operation.windows:
             rows = chain.tensors[window.tensor].rows
             first = row if operation.gathers else row * window.stride - window.padding

@@ -193,14 +193,3 @@ def efficientnet(side: int = 96, width: float = 0.25, *, colours: int = 3, most:
         if stride == 1 and depth == net.depth:
             net.add(source)
     return net.classified(10)
-
-
-def squeezed(side: int = 16, channels: int = 24) -> bytes:
-    """A block whose wide tensor is read again when its averages are known, between narrow ones."""
-    net = _Images(side, 1, 0)
-    net.layer("CONV_2D", "widen", channels, 3, 1)
-    net.layer("DEPTHWISE_CONV_2D", "depthwise", channels, 3, 1)
-    net.squeeze("squeeze", 8)
-    net.layer("CONV_2D", "narrow", 4, 1, 1, linear=True)
-    net.layer("CONV_2D", "conv", 8, 3, 2)
-    return net.classified(10)

@@ -17,7 +17,7 @@ from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_input
 from tests.helpers.compiled_check import expected
 from tests.helpers.compiled_host import Checkouts
 from tests.host.row_networks import row_network
-from tests.zephyr.models import mobilenet, squeezed
+from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.compiler import CompiledModel
 
@@ -76,14 +76,6 @@ def test_all_ways_with_fast_kernels(metal: BareMetal, tmp_path: Path, shared: Pa
     assert len(more) >= 4
     assert max(slower for slower, _ in more) > 0.05
     assert [slower for slower, _ in more] == pytest.approx([done for _, done in more], rel=0.3, abs=0.03)
-
-
-def test_all_ways_to_run_a_block_that_is_computed_twice(metal: BareMetal, tmp_path: Path) -> None:
-    model = tmp_path / "net.tflite"
-    model.write_bytes(squeezed())
-    found = [program for program, _ in check_ways(model, metal, tmp_path)]
-    # On Helium the scratch buffers of depthwise convolutions are larger than what rows computed again save.
-    assert {bool(program.recomputed) for program in found} == ({False} if metal.machine is HELIUM else {False, True})
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))

@@ -15,7 +15,7 @@ from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build_all, generated
 from tests.helpers.forced_rows import forced
 from tests.host.row_networks import row_network
-from tests.zephyr.models import efficientnet, mobilenet, squeezed
+from tests.zephyr.models import efficientnet, mobilenet
 from tflm_zephyr.compiler import compilation, compile_model
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import kernel_library
@@ -23,7 +23,7 @@ from tflm_zephyr.model import load_model
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 
-NETWORKS, OTHERS, RECOMPUTED, EACH = 500, 40, 100, 10
+NETWORKS, OTHERS, EACH = 500, 40, 10
 SLOWER = 30
 """Percent: enough for segments in every model that gets smaller by them."""
 
@@ -70,30 +70,6 @@ def test_rows_of_networks_of_other_types(
 ) -> None:
     monkeypatch.setattr(compilation, "plan_rows", forced(first))
     assert check(written(tmp_path, first, kind), tmp_path, kernels, checkouts) > 4 * EACH
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("first", range(0, RECOMPUTED, EACH))
-def test_recomputed_rows_of_random_networks(
-    first: int, stream: bool, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(first, again=0.5))
-    models = [path for path in written(tmp_path, first) if not stream or can_stream(path, "cmsis_nn")]
-    made = generated(models, tmp_path / "app", "cmsis_nn", checkouts.revision, rows=True, stream=stream)
-    networks = build_all(made, tmp_path / "src", checkouts)
-    assert sum(sum(net.program.recomputed.values()) for net in networks) > EACH
-    check_layers(networks)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
-def test_a_block_that_is_computed_twice(kernels: str, stream: bool, tmp_path: Path, checkouts: Checkouts) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(squeezed())
-    made = generated(path, tmp_path / "app", kernels, checkouts.revision, slower=99, stream=stream, recompute=True)
-    networks = build_all(made, tmp_path / "src", checkouts)
-    assert networks[0].program.recomputed
-    check_layers(networks)
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])

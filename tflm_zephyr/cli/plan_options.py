@@ -70,9 +70,6 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
         "--fast-kernels", action="store_true", help="with --rows: of compiled code with its own kernels"
     )
     parser.add_argument(
-        "--recompute", action="store_true", help="with --rows: also the ways that compute rows again to need less RAM"
-    )
-    parser.add_argument(
         "--larger",
         type=size_or_none,
         metavar="BYTES",
@@ -110,12 +107,6 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
         action="store_true",
         default=None,
         help="the input comes row by row and is never in RAM as a whole; implies --rows",
-    )
-    parser.add_argument(
-        "--recompute",
-        action="store_true",
-        default=None,
-        help="layers may compute rows again where that takes less RAM, within --slower; implies --rows",
     )
     parser.add_argument(
         "--ram",

@@ -13,7 +13,6 @@ shared_arena: false                # true: one arena for all models, of which on
 backend: interpreter               # compiled: kernel calls with constant parameters, no interpreter, less RAM; auto
 rows: false                        # true: compiled layers run row by row where that takes less RAM
 stream_input: false                # true: compiled layers take the input row by row; it is never in RAM as a whole
-recompute: false                   # true: these layers may compute rows again, where that takes less RAM
 ram: none                          # or bytes (20480, 20k, 20KiB) for each compiled model, by rows or not
 flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
 slower: none                       # percent of more work that compiled code may take for less RAM; none: 3 without ram
@@ -164,7 +163,6 @@ class AppConfig:
     backend: Annotated[str, OneOf(BACKENDS)] = "interpreter"
     rows: bool = False
     stream_input: bool = False
-    recompute: bool = False
     ram: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     slower: Annotated[int | float | None, _NONE, _SHARE, _PERCENT] = None
@@ -176,7 +174,7 @@ class AppConfig:
     def wants_compiled_code(self) -> bool:
         """Whether an option is given that only compiled code has."""
         given = self.ram is not None or self.slower is not None or self.larger is not None
-        return self.rows or self.stream_input or self.recompute or self.fast_kernels or given
+        return self.rows or self.stream_input or self.fast_kernels or given
 
 
 def load_app_file(path: Path) -> AppConfig:
@@ -185,10 +183,9 @@ def load_app_file(path: Path) -> AppConfig:
     with reading(path, AppError, missing="Give the app file's path", hint=_HINT):
         raw = load_yaml(path)
         config = read_values(AppConfig, raw, rules, name="the app file")
-    by_rows = [name for name in ("stream_input", "recompute") if getattr(config, name)]
-    if by_rows and raw.get("rows") is False:
-        what = f"{by_rows[0]}: true runs layers row by row, and rows is false"
-        raise AppError(what, where=str(path), hint=f"Leave out rows, or {by_rows[0]}")
+    if config.stream_input and raw.get("rows") is False:
+        what = "stream_input: true runs layers row by row, and rows is false"
+        raise AppError(what, where=str(path), hint="Leave out rows, or stream_input")
     return config
 
 

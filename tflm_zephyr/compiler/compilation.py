@@ -82,7 +82,6 @@ def compile_model(
     ram: int | None = None,
     stream: bool = False,
     fast: bool = False,
-    recompute: bool = False,
     pick: bool = False,
     larger: int | None = None,
 ) -> CompiledModel:
@@ -96,10 +95,9 @@ def compile_model(
     comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot. `fast`: operators
     that have one of our own kernels call that; with `pick` only those that are estimated to be faster so, with code
     and constants that take at most `larger` bytes of flash more than CMSIS-NN's, or any number where that is None.
-    `recompute`: layers may compute rows again, within `slower`; with `ram` they do where nothing else fits.
     """
     source = _Source(model, libraries, registrations or {})
-    ways = _Ways(slower, rows, ram, stream, recompute)
+    ways = _Ways(slower, rows, ram, stream)
     choice = source.choice(larger) if fast and pick else None
     if choice is None:
         parts = source.parts(fast)
@@ -118,7 +116,6 @@ class _Ways:
     rows: bool
     ram: int | None
     stream: bool
-    recompute: bool = False
 
     def memory(self, parts: _UnplacedModel) -> tuple[MemoryPlan, int]:
         """The plan, and its number of steps. PlanError and ModelError as compile_model()."""
@@ -131,9 +128,8 @@ class _Ways:
             plan = plan_within(model, layers, libraries, self.ram, arena, slower=most, stream=streamed, unit=parts.unit)
             return plan, steps
         budget = SLOWER if self.slower is None else self.slower
-        if streamed is not None or self.rows or self.recompute:
-            again = self.recompute
-            plan = plan_rows(model, layers, libraries, slower=budget, stream=streamed, recompute=again, unit=parts.unit)
+        if streamed is not None or self.rows:
+            plan = plan_rows(model, layers, libraries, slower=budget, stream=streamed, unit=parts.unit)
             return plan, steps
         return plan_memory(model, layers, libraries, slower=budget), steps
 
@@ -213,14 +209,13 @@ def front_of(
     registrations: Registrations | None = None,
     stream: bool = False,
     fast: bool = False,
-    recompute: bool = False,
     pick: bool = False,
     larger: int | None = None,
 ) -> tuple[FrontPoint, ...]:
     """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
 
-    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot. `recompute`: also those
-    that compute rows again. The others are those of compile_model().
+    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot. The
+    others are those of compile_model().
     """
     source = _Source(model, libraries, registrations or {})
     choice = source.choice(larger) if fast and pick else None
@@ -228,7 +223,7 @@ def front_of(
     streamed = parts.stream() if stream else None
     if parts.factory.flat is not None:
         return (FrontPoint(parts.compiled(*_Ways(None, False, None, stream).memory(parts), choice), 0.0),)
-    plans = row_plans(model, parts.layers, libraries, streamed, recompute=recompute, unit=parts.unit)
+    plans = row_plans(model, parts.layers, libraries, streamed, unit=parts.unit)
     return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
 
 

@@ -534,22 +534,7 @@ class CompiledModel:
     def longest_step(self) -> int:
         """The most rows of a step of any segment; 0 without segments."""
         loops = [loop for layer in self.segments if layer.segment for loop in layer.segment.loops]
-        return max((abs(count) for loop in loops for _, count in loop.steps), default=0)
-
-    @property
-    def recomputing(self) -> float:
-        """The estimated share of the model's work that rows take which are computed again."""
-        work = sum(layer.macs for layer in self.layers)
-        again = sum(layer.segment.again_cost for layer in self.segments if layer.segment is not None)
-        return again / work if work else 0.0
-
-    @property
-    def recomputed(self) -> dict[int, int]:
-        """By tensor, how many of its rows are computed that were computed before."""
-        found: dict[int, int] = {}
-        for layer in self.segments:
-            found |= layer.segment.again if layer.segment is not None else {}
-        return found
+        return max((count for loop in loops for _, count in loop.steps), default=0)
 
     @property
     def segments(self) -> tuple[Layer, ...]:

@@ -59,8 +59,6 @@ _DSP = 1.6
 _HELIUM = 5.0
 """With Helium a multiply-accumulate takes a fifth of the instructions, a tenth in convolutions with windows, and calls
 and moves take about as many."""
-_ELEMENT = 8.0
-"""An element that a layer without products computes."""
 _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
@@ -82,21 +80,20 @@ def plan_rows(
     *,
     slower: float = SLOWER,
     stream: Stream | None = None,
-    recompute: bool = False,
     unit: StepWork | None = None,
 ) -> MemoryPlan:
     """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
 
-    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more. `recompute`: rows may
-    be computed again, at that price. `unit`: that of the work where kernels were chosen by their costs.
+    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more. `unit`: that of the
+    work where kernels were chosen by their costs.
     """
     if stream is not None:
-        return _plan_streamed(model, layers, libraries, stream, slower, recompute, unit)
+        return _plan_streamed(model, layers, libraries, stream, slower, unit)
     best = plan_memory(model, layers, libraries, slower=slower)
     work = sum(layer.macs for layer in layers)
     tried = 0
     chain = chain_of(model, layers, libraries, unit=unit)
-    for cut in front(chain, float(work), recompute=recompute):
+    for cut in front(chain, float(work)):
         if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
             continue
         tried += 1
@@ -114,12 +111,11 @@ def _plan_streamed(
     libraries: Sequence[KernelLibrary],
     stream: Stream,
     slower: float,
-    recompute: bool,
     unit: StepWork | None,
 ) -> MemoryPlan:
     work = sum(layer.macs for layer in layers)
     chain = chain_of(model, layers, libraries, stream, unit)
-    cuts = front(chain, float(work), recompute=recompute)
+    cuts = front(chain, float(work))
     fitting = [cut for cut in cuts if cut.cost <= slower * work]
     if not fitting:
         least = min(cut.cost for cut in cuts) / work if work else 0.0
@@ -143,12 +139,11 @@ def row_plans(
     libraries: Sequence[KernelLibrary],
     stream: Stream | None = None,
     *,
-    recompute: bool = False,
     unit: StepWork | None = None,
 ) -> tuple[RowPlan, ...]:
     """Plans, the smallest first, none of which is both no smaller and no cheaper than another one.
 
-    With a `stream` all of them take its rows in. `recompute`: some may compute rows again. `unit` as for plan_rows().
+    With a `stream` all of them take its rows in. `unit` as for plan_rows().
     """
     work = sum(layer.macs for layer in layers)
     chain = chain_of(model, layers, libraries, stream, unit)
@@ -156,7 +151,7 @@ def row_plans(
     priced = in_runs or any(one.extra_work for layer in layers for one in layer.leaner)
     budgets = () if stream is not None else _WHOLE_BUDGETS if priced else _WHOLE_BUDGETS[:1]
     plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
-    cuts = front(chain, float(work), recompute=recompute)
+    cuts = front(chain, float(work))
     for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
         # The runs of the plan cost about what the cut says, now and then a little more.
         plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
@@ -181,12 +176,9 @@ def plan_within(
 ) -> MemoryPlan:
     """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
 
-    Rows are computed again only where no other plan fits. PlanError where there is none, with the bytes or the work
-    that are short. `unit` as for plan_rows().
+    PlanError where there is none, with the bytes or the work that are short. `unit` as for plan_rows().
     """
     plans = row_plans(model, layers, libraries, stream, unit=unit)
-    if size(plans[0].memory) > ram:
-        plans = row_plans(model, layers, libraries, stream, recompute=True, unit=unit)
     fitting = [plan for plan in plans if size(plan.memory) <= ram]
     if fitting and (slower is None or fitting[-1].slower <= slower):
         return fitting[-1].memory
@@ -303,7 +295,6 @@ def _operation(
     together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
     known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
     faster = _faster(unit)
-    row = max(layer.macs, _ELEMENT * subgraph.tensors[writes[0]].elements) / form.steps
     return Operation(
         reads,
         writes,
@@ -316,8 +307,7 @@ def _operation(
         odd_cost=(_HELIUM_LEFT if helium else _ODD) * work * faster if together else 0.0,
         block=_HELIUM_BLOCK if helium else 2,
         row_cost=form.row_work * layer.macs / form.steps * faster,
-        step_costs=() if known is None else tuple(_CALL * besides + cost for cost in known.calls),
-        work=row * faster if known is None else known.row,
+        step_costs=tuple(_CALL * besides + cost for cost in known or ()),
         ways=ways,
     )
 
@@ -417,8 +407,6 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
         distances=_distances(chain, schedule.distances),
         cost=schedule.cost,
         stream=streamed,
-        again={chain.operations[k].writes[0]: rows for k, rows in schedule.again.items()},
-        again_cost=sum(chain.operations[k].work * rows for k, rows in schedule.again.items()),
     )
     last = members[-1]
     return replace(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tflm_zephyr.row_planner import Loop, Step, Window, unfolded
 
@@ -123,8 +123,7 @@ class RowSegment:
     A step's number is a place in `forms`; the number behind them is the step that waits for rows of the input, in a
     segment with a `stream`. The segment's memory, the scratch buffer of the layer that it is, has row
     buffers, sums (`sums`, by operator, at which byte), and from byte `scratch` on the kernels' scratch buffer.
-    `distances` and `cost`: see row_planner.Schedule. `again`: by tensor, how many rows are computed that were before,
-    and `again_cost` what these cost.
+    `distances` and `cost`: see row_planner.Schedule.
     """
 
     forms: Mapping[int, RowForm]
@@ -137,8 +136,6 @@ class RowSegment:
     distances: Mapping[tuple[int, int], int]
     cost: float = 0.0
     stream: StreamedInput | None = None
-    again: Mapping[int, int] = field(default_factory=dict)
-    again_cost: float = 0.0
 
     @property
     def operators(self) -> tuple[int, ...]:
@@ -154,28 +151,12 @@ class RowSegment:
         return unfolded(self.loops)
 
     @property
-    def returning(self) -> tuple[int, ...]:
-        """The operators that go back to earlier rows, in their order."""
-        found = {k for loop in self.loops for k, count in loop.steps if count < 0}
-        return tuple(operator for k, operator in enumerate(self.operators) if k in found)
-
-    def coded(self, loop: Loop) -> Iterator[Step]:
-        """The loop's steps with the numbers of the code: those of `forms`, of `returning`, and of the input's rows."""
-        members = len(self.forms)
-        back = {self.operators.index(operator): members + k for k, operator in enumerate(self.returning)}
-        for k, count in loop.steps:
-            if k == members:
-                yield members + len(back), count
-            else:
-                yield (k, count) if count > 0 else (back[k], -count)
-
-    @property
     def calls(self) -> dict[int, int]:
         """How often each operator's kernel is called."""
         found = dict.fromkeys(self.forms, 0)
         operators = self.operators
         for loop in self.loops:
-            for k, count in loop.steps:
-                if k < len(operators) and count > 0:
+            for k, _ in loop.steps:
+                if k < len(operators):
                     found[operators[k]] += loop.times
         return found

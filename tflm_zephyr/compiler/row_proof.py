@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_zephyr.compiler.program import SCRATCH, Layer
-from tflm_zephyr.compiler.row_program import RowForm, RowInput, RowSegment, StreamedInput
+from tflm_zephyr.compiler.row_program import RowForm, RowInput, StreamedInput
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class RowAccess:
 class RowStep:
     """A call: the layer, rows that are moved before it (from, to), and what it reads, writes and has as scratch.
 
-    `operator` is -1 for a step that takes rows of a streamed input from outside, and for one that goes back to earlier
-    rows.
+    `operator` is -1 for a step that takes rows of a streamed input from outside.
     """
 
     operator: int
@@ -66,10 +65,6 @@ class _Rows:
         self.next += count
         return moves, new
 
-    def back(self, count: int) -> None:
-        """Go back `count` rows, with an empty buffer."""
-        self.first = self.next = self.next - count
-
 
 class SegmentError(Exception):
     """The steps cannot be right; the text says why."""
@@ -96,11 +91,6 @@ def steps_of(layer: Layer, base: int, place: Callable[[int], int]) -> Iterator[R
             yield _taken(segment.stream, rows[segment.stream.tensor], count)
             continue
         operator = segment.operators[k]
-        if count < 0:
-            _check_back(segment, operator, rows, -count)
-            rows[segment.forms[operator].output.tensor].back(-count)
-            yield RowStep(-1, (), (), (), (0, 0))
-            continue
         form, output = segment.forms[operator], rows[segment.forms[operator].output.tensor]
         scratch = (base + segment.scratch, base + segment.scratch + members[operator].scratch_bytes)
         if scratch[1] > end or count < 1:
@@ -123,16 +113,6 @@ def steps_of(layer: Layer, base: int, place: Callable[[int], int]) -> Iterator[R
     if segment.stream is not None and rows[segment.stream.tensor].next != segment.stream.read:
         raise SegmentError(f"{rows[segment.stream.tensor].next} of {segment.stream.read} rows of the input are taken")
     _check_end(segment.forms, segment.outputs, rows)
-
-
-def _check_back(segment: RowSegment, operator: int, rows: Mapping[int, _Rows], count: int) -> None:
-    """An operator that goes back has rows enough, in a buffer, and nothing that it keeps from one row to the next."""
-    form = segment.forms[operator]
-    buffer = rows[form.output.tensor]
-    if form.gathering is not None or form.output.tensor in (*segment.inputs, *segment.outputs):
-        raise SegmentError(f"layer {operator} computes rows again, and keeps something from one row to the next")
-    if count > buffer.next:
-        raise SegmentError(f"layer {operator} goes back {count} rows, and has computed {buffer.next}")
 
 
 def _taken(stream: StreamedInput, buffer: _Rows, count: int) -> RowStep:

@@ -21,14 +21,6 @@ _MOST_ROWS = 32
 
 
 @dataclass(frozen=True)
-class RowWork:
-    """The work of a row of a layer, and of calls for 1, 2, ... rows beyond that of their rows."""
-
-    row: float
-    calls: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class StepWork:
     """The unit of a model whose kernels were chosen.
 
@@ -40,8 +32,11 @@ class StepWork:
     per_cycle: float
     faster: float
 
-    def of_rows(self, node: Node, layer: Layer) -> RowWork | None:
-        """The layer's work by rows; None where it has no form for rows, or its kernel was not measured."""
+    def of_rows(self, node: Node, layer: Layer) -> tuple[float, ...] | None:
+        """The work of calls for 1, 2, ... of the layer's rows beyond that of their rows.
+
+        None where the layer has no form for rows, or its kernel was not measured.
+        """
         one, form = shape_by_rows(node, layer), layer.rows
         if one is None or form is None:
             return None
@@ -53,7 +48,7 @@ class StepWork:
             return None
         row = cycles[0] / form.steps
         calls = (max(0.0, call - row * rows) for rows, call in enumerate(cycles[1:], 1))
-        return RowWork(row * self.per_cycle, tuple(call * self.per_cycle for call in calls))
+        return tuple(call * self.per_cycle for call in calls)
 
     def priced(self, node: Node, layer: Layer) -> Layer:
         """The layer with the extra work of its leaner forms; without those that were not measured."""

@@ -14,10 +14,9 @@ from tflm_zephyr.page.drawing import Picture, Shape
 
 _WIDTH, _HEIGHT = 960, 460
 _TOP, _BOTTOM, _LEFT, _RIGHT = 92, 96, 64, 40
-_WHOLE, _ROWS, _AGAIN, _STREAMED, _LIMIT = "intermediate", "shared", "scratch", "input", "peak"
+_WHOLE, _ROWS, _STREAMED, _LIMIT = "intermediate", "shared", "input", "peak"
 _KINDS = {
     _ROWS: "layers row by row",
-    _AGAIN: "rows computed again",
     _WHOLE: "whole tensors",
     _STREAMED: "streamed input",
 }
@@ -42,7 +41,7 @@ def front_picture(front: Document) -> Picture:
         [(_LEFT + way["arena_bytes"] / most * width, _TOP + height - way["slower"] / top * height) for way in found]
         for found in (ways, streamed)
     )
-    kinds = [*map(_kind, ways), *(_AGAIN if _kind(way) == _AGAIN else _STREAMED for way in streamed)]
+    kinds = [*map(_kind, ways), *(_STREAMED for _ in streamed)]
     drawn = [
         Shape("paper", 0, 0, _WIDTH, _HEIGHT),
         Shape("title", _LEFT, 36, text=title),
@@ -59,7 +58,7 @@ def front_picture(front: Document) -> Picture:
 
 
 def _kind(way: dict[str, Any]) -> str:
-    return _AGAIN if way["recomputed_rows"] else _ROWS if way["segments"] else _WHOLE
+    return _ROWS if way["segments"] else _WHOLE
 
 
 def _axes(top: float, most: float, width: float, height: float) -> Iterator[Shape]:

@@ -7,7 +7,7 @@ from tflm_zephyr.row_planner.chain import Chain, Operation, RowTensor, Way, Wind
 from tflm_zephyr.row_planner.front import Cut, Segment, front
 from tflm_zephyr.row_planner.loops import Loop, folded, unfolded
 from tflm_zephyr.row_planner.places import row_places
-from tflm_zephyr.row_planner.schedule import Pace, Recompute, Schedule, Step, recomputable, scheduled
+from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step, scheduled
 
 __all__ = [
     "Chain",
@@ -15,7 +15,6 @@ __all__ = [
     "Loop",
     "Operation",
     "Pace",
-    "Recompute",
     "RowTensor",
     "Schedule",
     "Segment",
@@ -24,7 +23,6 @@ __all__ = [
     "Window",
     "folded",
     "front",
-    "recomputable",
     "row_places",
     "scheduled",
     "unfolded",

@@ -62,7 +62,6 @@ class Operation:
     A call costs `call_cost` beyond the work of its rows, `odd_cost` more for each of rows times `pixels` that is left
     of blocks of `block` pixels, and `row_cost` more for each row.
     `step_costs` are known costs of calls for 1, 2, ... rows in the place of these; calls for more cost as the last.
-    `work` is what a row costs that is computed again.
     `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
 
@@ -78,7 +77,6 @@ class Operation:
     block: int = 2
     row_cost: float = 0.0
     step_costs: tuple[float, ...] = ()
-    work: float = 0.0
     ways: tuple[Way, ...] = ()
     supplied: bool = False
 

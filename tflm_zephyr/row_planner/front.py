@@ -4,31 +4,24 @@
 A segment is one operation on whole tensors, or several (or one) that run row by row. Bytes are those alive at the worst
 segment: tensors that are stored whole, less what an output may share with an input, row buffers and scratch. Memory
 that is lost between buffers is not counted: the caller places them.
-
-Tensors of a segment may be recomputed. That pays where two buffers then take turns in the same bytes, or where a tensor
-is read again long after its first readers: from the widest buffer on, one more tensor at a time is tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, product
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 
 from tflm_zephyr.row_planner.chain import Chain, Way
 from tflm_zephyr.row_planner.places import row_places
-from tflm_zephyr.row_planner.schedule import Pace, Recompute, Recomputed, Schedule, recomputable, scheduled
+from tflm_zephyr.row_planner.schedule import Pace, Schedule, scheduled
 
 PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 0), Pace(4, 0), Pace(6, 0), Pace(8, 0), Pace(16, 0))
 LONGEST = 40
 """Operations of a segment."""
 WORK = 2_000
 """Steps of dry runs for each operation of the chain."""
-AGAIN_WORK = 10_000
-"""The same where tensors may be recomputed."""
-_FEW = 3
-AGAIN_PACES = (Pace(1, 1), Pace(1, 2), Pace(2, 0), Pace(4, 0))
 _LEAST_WORK = 100_000
 _MOST_POINTS = 48
 _NEGLIGIBLE = 0.0002
@@ -39,8 +32,7 @@ _NEGLIGIBLE = 0.0002
 class Segment:
     """Operations first <= k < last, row by row at a pace, or one on whole tensors where `pace` is None.
 
-    `saved`: bytes that the output of an operation on whole tensors shares with its input. `recomputed`: the tensors
-    whose rows may be computed again.
+    `saved`: bytes that the output of an operation on whole tensors shares with its input.
     """
 
     first: int
@@ -49,12 +41,11 @@ class Segment:
     bytes: int
     cost: float
     saved: int = 0
-    recomputed: tuple[tuple[int, Recompute], ...] = ()
 
     def schedule(self, chain: Chain) -> Schedule:
         """The steps of a segment that runs row by row."""
         assert self.pace is not None
-        return scheduled(chain, self.first, self.last, self.pace, dict(self.recomputed))
+        return scheduled(chain, self.first, self.last, self.pace)
 
 
 @dataclass(frozen=True)
@@ -76,18 +67,15 @@ class _Point:
     before: _Point | None = None
 
 
-def front(chain: Chain, total: float = 0.0, *, work: int | None = None, recompute: bool = False) -> tuple[Cut, ...]:
+def front(chain: Chain, total: float = 0.0, *, work: int | None = None) -> tuple[Cut, ...]:
     """Cuts none of which is both no larger and no dearer than another one; the smallest first.
 
     `total` is the cost of the chain's rows, which small costs are compared with. `work` limits the search, in steps of
-    dry runs: longer segments are left out when it is spent, never short ones before long ones. `recompute`: tensors may
-    be recomputed, at no more than `total`, where the smallest cut becomes smaller.
+    dry runs: longer segments are left out when it is spent, never short ones before long ones.
     """
     sizes = _Sizes(chain)
     count = len(chain.operations)
     ending = _segments(chain, sizes, total, max(_LEAST_WORK, WORK * count) if work is None else work)
-    if recompute:
-        _add_recomputing(chain, sizes, total, ending, max(_LEAST_WORK, AGAIN_WORK * count) if work is None else work)
     return tuple(_cut(point) for point in _best(chain, ending))
 
 
@@ -219,119 +207,6 @@ def _paced(
         yield (Segment(first, last, pace, used, schedule.cost) if fresh else None), len(schedule.steps)
         if schedule.cost <= _NEGLIGIBLE * total:
             return
-
-
-def _add_recomputing(chain: Chain, sizes: _Sizes, total: float, ending: list[list[Segment]], limit: int) -> None:
-    """Add segments with recomputed tensors where the smallest cut is the largest, until it becomes no smaller."""
-    done: set[tuple[int, int]] = set()
-    smallest = None
-    while limit > 0 and (points := _best(chain, ending)):
-        cut = _cut(points[0])
-        if smallest is not None and cut.bytes >= smallest:
-            return
-        smallest = cut.bytes
-        worst = max(cut.segments, key=lambda segment: segment.bytes)
-        found = sorted(_candidates(chain, sizes, worst, done))
-        limit -= sum(steps for *_, steps in found)
-        for _, first, last, _ in found:
-            done.add((first, last))
-            for pace in AGAIN_PACES:
-                if pace.rows > 1 and pace.rows >= chain.rows_of(last - 1):
-                    break
-                for segment, steps in _with_again(chain, sizes, Segment(first, last, pace, cut.bytes, total)):
-                    limit -= steps
-                    if segment is not None:
-                        ending[last].append(segment)
-            if limit <= 0:
-                return
-
-
-def _candidates(
-    chain: Chain, sizes: _Sizes, worst: Segment, done: Collection[tuple[int, int]]
-) -> Iterator[tuple[int, int, int, int]]:
-    """Segments in the place of `worst` that may become smaller: bytes as they are, first, last, steps of a dry run."""
-    for first in range(max(0, worst.first - LONGEST), worst.last):
-        for last in range(first + 1, min(len(chain.operations), first + LONGEST) + 1):
-            if not chain.operations[last - 1].streams:
-                break
-            # The widest row is in it; all others may lie in the same bytes.
-            least = sizes.mapped(first, last) - chain.sharable(first, last) + _widest(chain, first, last)
-            if last <= worst.first or (first, last) in done or least >= worst.bytes:
-                continue
-            if recomputable(chain, first, last) and _kept_in_part(chain, first, last):
-                schedule = scheduled(chain, first, last, AGAIN_PACES[0])
-                yield sizes.by_rows(schedule, first, last), first, last, len(schedule.steps)
-
-
-def _widest(chain: Chain, first: int, last: int) -> int:
-    return max((chain.aligned(chain.tensors[tensor].row_bytes) for tensor in chain.inner(first, last)), default=0)
-
-
-def _with_again(chain: Chain, sizes: _Sizes, most: Segment) -> Iterator[tuple[Segment | None, int]]:
-    """The segment with tensors recomputed, where it becomes smaller than `most` at no more cost.
-
-    With few tensors all choices are tried, else those that _chosen() has. Each comes with the steps of its dry run.
-    """
-    can = recomputable(chain, most.first, most.last)
-    kinds = (None, *Recompute)
-    every = (
-        {tensor: kind for tensor, kind in zip(can, chosen, strict=True) if kind is not None}
-        for chosen in product(kinds, repeat=len(can))
-    )
-    best = most
-    for chosen in every if len(can) <= _FEW else _chosen(chain, most, can):
-        schedule = _tried(chain, most, chosen)
-        size = sizes.by_rows(schedule, most.first, most.last)
-        steps, found = len(schedule.steps), None
-        if chosen and schedule.cost <= most.cost and (size, schedule.cost) < (best.bytes, best.cost):
-            best, more = _without_idle(chain, sizes, most, chosen, size)
-            steps, found = steps + more, best
-        yield found, steps
-
-
-def _chosen(chain: Chain, most: Segment, can: Collection[int]) -> Iterator[dict[int, Recompute]]:
-    """The tensor whose buffer is the largest alone, and with all before it; then the next one."""
-    chosen: dict[int, Recompute] = {}
-    left = set(can)
-    while left:
-        schedule = _tried(chain, most, chosen)
-        wide = {tensor: rows * chain.tensors[tensor].row_bytes for tensor, rows in schedule.capacities.items()}
-        tensor = max(left, key=lambda tensor: (wide[tensor], -tensor))
-        left.discard(tensor)
-        if schedule.capacities[tensor] < 2:
-            continue
-        chosen[tensor] = _kind(chain, most, tensor, schedule.capacities[tensor])
-        if len(chosen) > 1:
-            yield {tensor: chosen[tensor]}
-        yield dict(chosen)
-
-
-def _kind(chain: Chain, segment: Segment, tensor: int, rows: int) -> Recompute:
-    """Recompute rows that a single step reads at once; roll on where they wait for a reader far behind."""
-    readers = [chain.operations[k] for k in chain.readers.get(tensor, ()) if segment.first <= k < segment.last]
-    at_once = max((w.size for reader in readers for w in reader.windows if w.tensor == tensor and not reader.gathers),
-                  default=1)  # fmt: skip
-    assert segment.pace is not None
-    return Recompute.BEHIND if rows > 2 * (at_once + segment.pace.rows) else Recompute.ALWAYS
-
-
-def _tried(chain: Chain, segment: Segment, recomputed: Recomputed) -> Schedule:
-    assert segment.pace is not None
-    return scheduled(chain, segment.first, segment.last, segment.pace, recomputed)
-
-
-def _without_idle(chain: Chain, sizes: _Sizes, most: Segment, chosen: Recomputed, size: int) -> tuple[Segment, int]:
-    """The segment of `size` bytes without the recomputed tensors that save none, and the steps of the dry runs."""
-    kept, spent = dict(chosen), 0
-    for tensor in chosen:
-        fewer = {other: kind for other, kind in kept.items() if other != tensor}
-        made = _tried(chain, most, fewer)
-        spent += len(made.steps)
-        if sizes.by_rows(made, most.first, most.last) <= size:
-            kept = fewer
-    made = _tried(chain, most, kept)
-    used = sizes.by_rows(made, most.first, most.last)
-    return replace(most, bytes=used, cost=made.cost, recomputed=tuple(kept.items())), spent + len(made.steps)
 
 
 def _undominated(points: Sequence[_Point]) -> list[_Point]:

@@ -5,27 +5,18 @@ The rows of the segment's last output are asked for one after the other; before 
 the rows that it reads. A row buffer keeps its last rows: before new ones are written behind them, the rows that no
 longer fit are dropped from its beginning, and the others are moved there.
 
-No row is computed twice, but for tensors that are to be recomputed: their operation goes back to a row that is asked
-for again, with an empty buffer. In between other buffers may take the bytes.
+No row is computed twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from tflm_zephyr.row_planner.chain import Chain, Window
 
 Step = tuple[int, int]
-"""An operation, and how many of its rows it computes (or takes in, where it gathers); below 0: goes back."""
-
-
-class Recompute(Enum):
-    """The rows that are computed again: those behind a reader's window, or all that a step of a reader has read."""
-
-    BEHIND = "behind"
-    ALWAYS = "always"
+"""An operation, and how many of its rows it computes (or takes in, where it gathers)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -45,9 +36,8 @@ class Schedule:
 
     `capacities` are the rows that each row buffer holds. `distances` tell by (input, output), both stored whole, how
     many bytes the input must start above the output's start at least, so that no row overwrites unread ones; negative
-    where it may start below. `cost` is that of the calls, the moves and the rows that are computed again; `again` has
-    the number of these by operation. `spans` are of row buffers: from which step to which one each of their fillings
-    is needed, both included; a filling ends where none of its rows is needed any more.
+    where it may start below. `cost` is that of the calls and the moves. `spans` are of row buffers: from which step to
+    which one each of their fillings is needed, both included; a filling ends where none of its rows is needed any more.
     """
 
     steps: tuple[Step, ...]
@@ -55,29 +45,15 @@ class Schedule:
     distances: Mapping[tuple[int, int], int]
     cost: float
     spans: Mapping[int, tuple[tuple[int, int], ...]]
-    again: Mapping[int, int]
 
 
-Recomputed = Mapping[int, Recompute]
-"""The tensors that may be computed again."""
-
-
-def scheduled(chain: Chain, first: int, last: int, pace: Pace, recomputed: Recomputed | None = None) -> Schedule:
-    """The schedule of a segment whose operations all stream, in the chain's order.
-
-    `recomputed` are tensors of operations that can run again (see recomputable()).
-    """
-    return _DryRun(chain, first, last, pace, recomputed or {}).run()
-
-
-def recomputable(chain: Chain, first: int, last: int) -> tuple[int, ...]:
-    """The tensors in row buffers whose operations can run again: those that keep nothing from one row to the next."""
-    makers = {tensor: chain.operations[chain.makers[tensor]] for tensor in chain.inner(first, last)}
-    return tuple(tensor for tensor, maker in makers.items() if maker.windows and not maker.gathers)
+def scheduled(chain: Chain, first: int, last: int, pace: Pace) -> Schedule:
+    """The schedule of a segment whose operations all stream, in the chain's order."""
+    return _DryRun(chain, first, last, pace).run()
 
 
 class _DryRun:
-    def __init__(self, chain: Chain, first: int, last: int, pace: Pace, recomputed: Recomputed) -> None:
+    def __init__(self, chain: Chain, first: int, last: int, pace: Pace) -> None:
         self._chain, self._first, self._last, self._pace = chain, first, last, pace
         operations, tensors = chain.operations, chain.tensors
         made = {operations[k].writes[0]: k for k in range(first, last)}
@@ -90,10 +66,6 @@ class _DryRun:
         self._next = dict.fromkeys(range(first, last), 0)
         self._windows = {k: _windows(chain, k) for k in range(first, last)}
         self._read = {window.tensor for windows in self._windows.values() for window in windows}
-        self._recomputed = recomputed
-        self._held = dict.fromkeys(recomputed, 0)  # the first row that is there, of tensors that may be recomputed
-        self._reached = dict.fromkeys(range(first, last), 0)
-        self._ends: dict[int, int] = {}
         self._wants = {k: self._demands(k) for k in range(first, last)}
         self._limits = self._paces()
         self._steps: list[Step] = []
@@ -110,8 +82,7 @@ class _DryRun:
             if maker is not None:
                 whole = self._rows[maker] if self._chain.operations[maker].gathers else 0
                 found.append((maker, window, self._chain.tensors[window.tensor].rows, whole))
-        # Rows of an operation may go, when a later one computes: that one is asked first.
-        return sorted(found, key=lambda one: -one[0]) if self._recomputed else found
+        return found
 
     def _paces(self) -> dict[int, int]:
         """The most rows of a step of each operation: what a step of its readers needs when all goes evenly."""
@@ -130,10 +101,9 @@ class _DryRun:
             self._ensure(last, min(row + self._pace.rows, self._rows[last]))
         for k in sorted(self._mapped):
             self._ensure(k, self._rows[k])
-        self._ends = {k: max(rows, self._reached[k]) for k, rows in self._next.items()}
         self._look_back()
         spans = {tensor: tuple(reversed(found)) for tensor, found in self._spans.items()}
-        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), self._cost(), spans, self._again())
+        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), self._cost(), spans)
 
     def _ensure(self, k: int, end: int) -> None:
         """Compute the rows of `k` below `end`."""
@@ -144,30 +114,11 @@ class _DryRun:
             for maker, window, rows, whole in self._wants[k]:
                 need = window.end(final, rows)
                 if need:
-                    if window.tensor in self._held:
-                        self._go_back(maker, window.tensor, window.first(row))
                     self._ensure(maker, whole or need)
             self._steps.append((k, count))
             self._next[k] += count
-            self._forget(k, row)
             counts = self._counts[k]
             counts[count] = counts.get(count, 0) + 1
-
-    def _go_back(self, maker: int, tensor: int, row: int) -> None:
-        """Start again with `row`, where that is no longer there."""
-        if row < self._held[tensor]:
-            self._reached[maker] = max(self._reached[maker], self._next[maker])
-            self._steps.append((maker, row - self._next[maker]))
-            self._next[maker] = self._held[tensor] = row
-
-    def _forget(self, k: int, row: int) -> None:
-        """A step of `k` from `row` on has read its rows."""
-        for maker, window, _, _ in self._wants[k] if self._held else ():
-            kept = self._recomputed.get(window.tensor)
-            if kept is Recompute.ALWAYS:
-                self._held[window.tensor] = self._next[maker]
-            elif kept is Recompute.BEHIND:
-                self._held[window.tensor] = max(self._held[window.tensor], window.first(row))
 
     def _look_back(self) -> None:
         """From the last step to the first: which rows are still read, when new ones are written."""
@@ -177,10 +128,6 @@ class _DryRun:
         for step in range(len(self._steps) - 1, -1, -1):
             k, count = self._steps[step]
             operation, end = chain.operations[k], self._next[k]
-            if count < 0:
-                self._next[k] = end - count
-                unread[operation.writes[0]] = chain.tensors[operation.writes[0]].rows
-                continue
             row = self._next[k] = end - count
             for window in self._windows[k]:
                 first = max(0, row * window.stride - window.padding)
@@ -210,22 +157,12 @@ class _DryRun:
             if above > self._distances.get((given, output), -source.size - 1):
                 self._distances[given, output] = above
 
-    def _again(self) -> dict[int, int]:
-        """By operation, how many of its rows were computed before."""
-        found = {}
-        for tensor in self._recomputed:
-            k = self._makers[tensor]
-            rows = sum(count * times for count, times in self._counts[k].items())
-            found[k] = rows - self._ends[k]
-        return {k: rows for k, rows in found.items() if rows}
-
     def _cost(self) -> float:
         operations, tensors = self._chain.operations, self._chain.tensors
         total = 0.0
         for k, counts in self._counts.items():
             operation = operations[k]
             total += sum(times * operation.cost(count) for count, times in counts.items())
-            total += operation.work * self._again().get(k, 0)
             output = operation.writes[0]
             held = self._most.get(output, 0)
             if 0 < held < tensors[output].rows:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.small_models import dense
-from tests.zephyr.models import mobilenet, squeezed
+from tests.zephyr.models import mobilenet
 from tflm_zephyr.cli.main import main
 from tflm_zephyr.documents import checked
 
@@ -95,23 +95,6 @@ def test_streamed_input_is_compiled_code(model: Path, tmp_path: Path, flags: tup
     given = ["generate", str(model), *FLAGS, *flags, "--stream-input", "--slower", "90", "-o", str(tmp_path / "app")]
     assert main(given) == 0
     assert "PushRows" in (tmp_path / "app" / "tflm" / "src" / "models" / "net.hpp").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_ways_that_recompute_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(squeezed())
-    assert all(not way["recomputed_rows"] for way in json.loads(front(path, "--json"))["ways"])
-    document = json.loads(front(path, "--json", "--recompute"))
-    checked(document, "the output")
-    smallest = document["ways"][0]
-    share = f"{100 * smallest['recomputing']:.2f} %"
-    assert f"; {smallest['recomputed_rows']} rows computed again, for {share}" in front(path, "--recompute")
-    given = ["generate", str(path), *FLAGS, "--ram", str(smallest["arena_bytes"]), "-o", str(tmp_path / "app")]
-    assert main(given) == 0
-    assert f"net: {smallest['recomputed_rows']} rows of " in capsys.readouterr().out
-    assert main([*given[:4], "--recompute", "--slower", "99", "-o", str(tmp_path / "own")]) == 0
-    assert "recompute: true" in (tmp_path / "own" / "tflm" / "app.yaml").read_text(encoding="utf-8")
 
 
 def test_flags_of_the_interpreter_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +184,7 @@ def test_a_budget_of_ram_takes_compiled_code(model: Path, tmp_path: Path, capsys
 
 @pytest.mark.parametrize(
     "flag",
-    [("--rows",), ("--stream-input",), ("--recompute",), ("--fast-kernels",), ("--ram", "16K"), ("--slower", "0.5%")],
+    [("--rows",), ("--stream-input",), ("--fast-kernels",), ("--ram", "16K"), ("--slower", "0.5%")],
 )
 def test_the_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
@@ -229,7 +212,7 @@ def test_auto_keeps_the_budget(model: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    "option", ["slower: 5", "ram: 16KiB", "rows: true", "stream_input: true", "recompute: true", "fast_kernels: true"]
+    "option", ["slower: 5", "ram: 16KiB", "rows: true", "stream_input: true", "fast_kernels: true"]
 )
 def test_an_app_files_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
@@ -241,14 +224,13 @@ def test_an_app_files_interpreter_has_no_rows(
     assert f"{name} is for compiled code, and the backend is interpreter" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("key", ["stream_input", "recompute"])
 def test_rows_that_are_both_wanted_and_not_are_refused(
-    key: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "request.yaml"
-    file.write_text(f"models: [{model}]\nbackend: compiled\n{key}: true\nrows: false\n", encoding="utf-8")
+    file.write_text(f"models: [{model}]\nbackend: compiled\nstream_input: true\nrows: false\n", encoding="utf-8")
     assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
-    assert f"{key}: true runs layers row by row, and rows is false" in capsys.readouterr().err
+    assert "stream_input: true runs layers row by row, and rows is false" in capsys.readouterr().err
 
 
 def test_an_implied_backend_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -229,9 +229,7 @@ def test_what_cannot_be_is_said(project: Project, calls: list[str], settings: st
     assert error in project.configure(*calls, settings=settings)
 
 
-@pytest.mark.parametrize(
-    "given", ["BACKEND compiled", "ROWS on", "RAM 16K", "SLOWER 5%", "RECOMPUTE on", "FAST_KERNELS on"]
-)
+@pytest.mark.parametrize("given", ["BACKEND compiled", "ROWS on", "RAM 16K", "SLOWER 5%", "FAST_KERNELS on"])
 def test_compiled_models_get_no_defaults_for_plans(project: Project, given: str) -> None:
     """Kconfig's choices of plans are the interpreter's; a planned arena is known for 64 bits too."""
     settings = """

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.zephyr.models import mobilenet, squeezed
+from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, front_of
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.row_program import RowSegment
@@ -140,75 +140,6 @@ def test_too_little_memory_says_how_much_is_missing() -> None:
     least = front_of(MODEL, PLAIN)[0].compiled.arena_bytes
     with pytest.raises(PlanError, match=rf"at least {least:,} bytes of RAM, 100 more than there are"):
         compile_model(MODEL, PLAIN, ram=least - 100)
-
-
-SQUEEZED = parse_model(squeezed())
-
-
-@pytest.fixture(scope="module")
-def again() -> CompiledModel:
-    """A block that computes its wide tensor twice."""
-    return compile_model(SQUEEZED, PLAIN, rows=True, recompute=True, slower=1.0)
-
-
-def test_rows_are_computed_again_only_when_asked(again: CompiledModel) -> None:
-    once = compile_model(SQUEEZED, PLAIN, rows=True, slower=1.0)
-    assert not once.recomputed
-    assert not compile_model(SQUEEZED, PLAIN, recompute=True).recomputed, "beyond the budget"
-    assert again.arena_bytes < once.arena_bytes / 2
-    assert 0.3 < again.recomputing <= again.slower
-    wide = next(o.outputs[0] for o in SQUEEZED.main.operators if o.key == "DEPTHWISE_CONV_2D")
-    assert again.recomputed[wide] == 16
-
-
-def test_a_budget_of_ram_recomputes_where_nothing_else_fits(again: CompiledModel) -> None:
-    once = compile_model(SQUEEZED, PLAIN, rows=True, slower=1.0).arena_bytes
-    assert not compile_model(SQUEEZED, PLAIN, ram=once).recomputed
-    assert compile_model(SQUEEZED, PLAIN, ram=once - 16).recomputed
-    assert compile_model(SQUEEZED, PLAIN, ram=again.arena_bytes).arena_bytes == again.arena_bytes
-
-
-def test_the_front_has_ways_that_recompute() -> None:
-    points = front_of(SQUEEZED, PLAIN, recompute=True)
-    kinds = [bool(point.compiled.recomputed) for point in points]
-    assert kinds == sorted(kinds, reverse=True)
-    assert {*kinds} == {True, False}
-    assert not any(point.compiled.recomputed for point in front_of(SQUEEZED, PLAIN))
-
-
-def test_each_row_that_is_computed_again_is_needed(again: CompiledModel) -> None:
-    (layer,) = again.segments
-    segment, tried = segment_of(layer), 0
-    steps = list(segment.steps())
-    for k, (number, count) in enumerate(steps):
-        for changes in ((), ((number, count - 1),), ((number, count + 1),)) if count < 0 else ():
-            if changes == ((number, 0),):
-                continue
-            wrong = replace(segment, loops=(Loop((*steps[:k], *changes, *steps[k + 1 :]), 1),))
-            with pytest.raises(PlanError, match="layer"):
-                prove(changed(again, layer, wrong), PLAIN)
-            tried += 1
-    assert tried
-
-
-def test_what_keeps_something_cannot_go_back(again: CompiledModel) -> None:
-    (layer,) = again.segments
-    segment = segment_of(layer)
-    sums = [k for k, operator in enumerate(segment.operators) if segment.forms[operator].gathering]
-    output = [k for k, o in enumerate(segment.operators) if segment.forms[o].output.tensor in segment.outputs]
-    for number in (*sums, *output):
-        wrong = replace(segment, loops=(*segment.loops, Loop(((number, -1),), 1)))
-        with pytest.raises(PlanError, match="computes rows again, and keeps something"):
-            prove(changed(again, layer, wrong), PLAIN)
-
-
-def test_streamed_input_keeps_the_rows_that_are_read_again() -> None:
-    found = compile_model(SQUEEZED, PLAIN, stream=True, recompute=True, slower=1.0)
-    assert found.stream is not None
-    assert found.recomputed
-    ((layer,),) = (found.segments,)
-    (buffer,) = [one for one in segment_of(layer).buffers if one.tensor == found.stream.tensor]
-    assert buffer.capacity == found.stream.rows
 
 
 @pytest.mark.slow

@@ -18,11 +18,11 @@ from tflm_zephyr.page import front_picture, png, svg
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def way(size: int, slower: float, rows: bool, again: int = 0) -> dict[str, Any]:
-    return {"arena_bytes": size, "slower": slower, "segments": [{}] * rows, "recomputed_rows": again}
+def way(size: int, slower: float, rows: bool) -> dict[str, Any]:
+    return {"arena_bytes": size, "slower": slower, "segments": [{}] * rows}
 
 
-def front(*ways: tuple[int, float, bool], streamed: tuple[tuple[int, float, bool, int], ...] = ()) -> dict[str, Any]:
+def front(*ways: tuple[int, float, bool], streamed: tuple[tuple[int, float, bool], ...] = ()) -> dict[str, Any]:
     return {
         "model": "a<b>.tflite",
         "kernels": "cmsis_nn kernels on cortex-m3",
@@ -75,12 +75,12 @@ def test_no_label_lies_on_the_limit() -> None:
         assert all(limit <= label.y - 10 or limit >= label.y + 3 for label in labels)
 
 
-def test_streamed_and_recomputing_ways_have_their_own_looks() -> None:
-    streamed = ((500, 0.08, True, 0), (400, 0.12, True, 7))
+def test_streamed_ways_have_their_own_look() -> None:
+    streamed = ((500, 0.08, True), (400, 0.12, True))
     drawn = svg(front_picture(front((1000, 0.06, True), (4000, 0.0, False), streamed=streamed)))
     looks = [look for look, *_ in circles(drawn)]
-    assert len(set(looks)) == 4
-    assert {"streamed input", "rows computed again", "500 B, 8.0 %"} <= set(texts(drawn))
+    assert len(set(looks)) == 3
+    assert {"streamed input", "500 B, 8.0 %"} <= set(texts(drawn))
     assert "streamed input" not in texts(svg(front_picture(front((4000, 0.0, False)))))
 
 

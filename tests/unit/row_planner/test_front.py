@@ -8,21 +8,16 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
-
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
 from tflm_zephyr.row_planner import (
     Chain,
     Operation,
-    Recompute,
     Way,
-    Window,
     front,
-    recomputable,
     row_places,
     scheduled,
 )
-from tflm_zephyr.row_planner.front import AGAIN_PACES, PACES
+from tflm_zephyr.row_planner.front import PACES
 
 
 def alive(chain: Chain, first: int, last: int, without: set[int]) -> int:
@@ -36,15 +31,10 @@ def alive(chain: Chain, first: int, last: int, without: set[int]) -> int:
     return total
 
 
-def by_rows(chain: Chain, first: int, last: int, *, recompute: bool) -> Iterator[tuple[int, float]]:
-    """Bytes and cost of a segment at each pace, and with each choice of tensors that are recomputed."""
-    can = recomputable(chain, first, last) if recompute else ()
-    choices = [
-        {tensor: kind for tensor, kind in zip(can, kinds, strict=True) if kind is not None}
-        for kinds in itertools.product((None, *Recompute), repeat=len(can))
-    ]
-    for pace, chosen in ((pace, one) for one in choices for pace in (AGAIN_PACES if one else PACES)):
-        schedule = scheduled(chain, first, last, pace, chosen)
+def by_rows(chain: Chain, first: int, last: int) -> Iterator[tuple[int, float]]:
+    """Bytes and cost of a segment at each pace."""
+    for pace in PACES:
+        schedule = scheduled(chain, first, last, pace)
         total = alive(chain, first, last, set(schedule.capacities))
         shared = [
             min(chain.aligned(chain.tensors[one].size),
@@ -56,7 +46,7 @@ def by_rows(chain: Chain, first: int, last: int, *, recompute: bool) -> Iterator
         yield total - max(shared, default=0) + buffers + scratch, schedule.cost
 
 
-def every_cut(chain: Chain, *, recompute: bool = False) -> Iterator[tuple[int, float]]:
+def every_cut(chain: Chain) -> Iterator[tuple[int, float]]:
     """Bytes and cost of all ways to cut the chain."""
     count = len(chain.operations)
     for cuts in itertools.product((False, True), repeat=count - 1):
@@ -69,7 +59,7 @@ def every_cut(chain: Chain, *, recompute: bool = False) -> Iterator[tuple[int, f
                 whole = alive(chain, first, last, set()) + chain.aligned(operation.scratch)
                 found = [(whole, 0.0), *((whole - way.saved, way.cost) for way in operation.ways)]
             if all(operation.streams for operation in chain.operations[first:last]):
-                found += by_rows(chain, first, last, recompute=recompute)
+                found += by_rows(chain, first, last)
             options.append(set(found))
         for chosen in itertools.product(*options):
             yield max(size for size, _ in chosen), sum(cost for _, cost in chosen)
@@ -88,52 +78,6 @@ def test_brute_force_finds_nothing_better() -> None:
         assert cuts[0].cost == best[smallest]
         for size, cost in best.items():
             assert any(cut.bytes <= size and cut.cost <= cost for cut in cuts), "a better cut was missed"
-
-
-@pytest.mark.slow
-def test_brute_force_finds_nothing_smaller_by_recomputing() -> None:
-    rng = random.Random(19)
-    less = 0
-    for _ in range(40):
-        chain = random_chain(rng, operations=4)
-        chain = replace(chain, operations=tuple(replace(one, work=rng.choice((1.0, 4.0))) for one in chain.operations))
-        cuts = front(chain, 1e6, recompute=True)
-        smallest, cost = min(every_cut(chain, recompute=True))
-        assert cuts[0].bytes == smallest
-        assert cuts[0].cost >= cost
-        less += cuts[0].bytes < front(chain, 1e6)[0].bytes
-    assert less, "recomputing never paid"
-
-
-def squeezed() -> Chain:
-    """A wide tensor whose average scales it: its last reader starts when the first one is done."""
-    wide, work = 64, 5.0
-    expand = replace(conv(0, 1), work=work)
-    window = replace(conv(1, 2, size=3, padding=1), work=work)
-    average = Operation((2,), (3,), (Window(2, 16),), gathers=True)
-    scale = Operation((2, 3), (4,), (Window(2), Window(3, stride=0)))
-    sizes = tensors((16, 16, 16, 1, 16, 16), (8, wide, wide, wide, wide, 8))
-    return Chain(sizes, (expand, window, average, scale, conv(4, 5)), (0,), (5,))
-
-
-def test_a_tensor_that_is_read_twice_is_made_twice() -> None:
-    chain = squeezed()
-    kept, again = front(chain, 1e6)[0], front(chain, 1e6, recompute=True)[0]
-    assert again.bytes < kept.bytes / 2
-    (segment,) = again.segments
-    schedule = segment.schedule(chain)
-    assert schedule.again[1] == 16
-    places, _ = row_places(chain, schedule)
-    assert simulate(chain, schedule.steps, schedule.capacities, places) is None
-
-
-def test_recomputing_is_never_dearer_than_the_model() -> None:
-    assert front(squeezed(), 1.0, recompute=True)[0].bytes == front(squeezed(), 1.0)[0].bytes
-
-
-def test_what_keeps_something_from_row_to_row_runs_once() -> None:
-    chain = supplied(squeezed())
-    assert recomputable(chain, 0, len(chain.operations)) == (1, 2, 4)
 
 
 def test_every_operation_is_in_one_segment() -> None:

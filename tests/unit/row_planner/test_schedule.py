@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
-from tflm_zephyr.row_planner import Chain, Operation, Pace, Recompute, Window, recomputable, row_places, scheduled
+from tflm_zephyr.row_planner import Chain, Operation, Pace, Window, scheduled
 
 PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(4, 0), Pace(3, 2))
 
@@ -73,38 +72,3 @@ def test_the_cost_is_that_of_calls_and_moves() -> None:
     pointwise = conv(0, 1, call_cost=10, odd_cost=5, pixels=3)
     chain = Chain(tensors((8, 8, 8), (4, 10, 6)), (pointwise, conv(1, 2, size=3, padding=1)), (0,), (2,), move_cost=0.5)
     assert scheduled(chain, 0, 2, Pace()).cost == 8 * 15 + 8 * 2 * 10 * 0.5
-
-
-def test_rows_that_are_not_kept_are_computed_again() -> None:
-    chain = Chain(tensors((8, 8, 4), (4, 10, 6)), (conv(0, 1), conv(1, 2, size=3, stride=2)), (0,), (2,))
-    schedule = scheduled(chain, 0, 2, Pace(), {1: Recompute.ALWAYS})
-    assert schedule.steps[:9] == ((0, 1), (0, 1), (0, 1), (1, 1), (0, -1), (0, 1), (0, 1), (0, 1), (1, 1))
-    assert schedule.again == {0: 3}
-    assert len(schedule.spans[1]) == 4
-
-
-@pytest.mark.parametrize("pace", PACES)
-def test_random_chains_compute_their_rows_again(pace: Pace) -> None:
-    rng = random.Random(str(pace))
-    again = 0
-    for _ in range(60):
-        chain = random_chain(rng)
-        can = recomputable(chain, 0, len(chain.operations))
-        chosen = {tensor: rng.choice(list(Recompute)) for tensor in can if rng.random() < 0.5}
-        schedule = scheduled(chain, 0, len(chain.operations), pace, chosen)
-        places, _ = row_places(chain, schedule)
-        assert simulate(chain, schedule.steps, schedule.capacities, places) is None
-        for tensor, rows in schedule.capacities.items():
-            less = {**schedule.capacities, tensor: rows - 1}
-            assert simulate(chain, schedule.steps, less) is not None, "a buffer has a row too many"
-        again += sum(schedule.again.values())
-    assert again > 20
-
-
-def test_the_cost_has_the_work_of_rows_that_are_computed_again() -> None:
-    pointwise = conv(0, 1, call_cost=10)
-    chain = Chain(
-        tensors((8, 8, 4), (4, 10, 6)), (replace(pointwise, work=7), conv(1, 2, size=3, stride=2)), (0,), (2,)
-    )
-    schedule = scheduled(chain, 0, 2, Pace(), {1: Recompute.ALWAYS})
-    assert schedule.cost == (8 + 3) * 10 + 3 * 7

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_APP = (
     *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "stream_input", "recompute", "ram", "flash", "slower", "fast_kernels", "larger"),
+    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels", "larger"),
 )
 
 
@@ -87,7 +87,7 @@ def _implied_backend(config: AppConfig) -> str:
 
 def _named(config: AppConfig, args: argparse.Namespace) -> str:
     """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
-    given = [("rows", config.rows), ("stream_input", config.stream_input), ("recompute", config.recompute)]
+    given = [("rows", config.rows), ("stream_input", config.stream_input)]
     given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
     given += [("fast_kernels", config.fast_kernels), ("larger", config.larger is not None)]
     words = [name for name, is_given in given if is_given]

@@ -71,7 +71,7 @@ def _plan(args: argparse.Namespace) -> Done:
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
     if args.rows:
         return _plan_rows(args)
-    refuse_flags(args, ("fast_kernels", "recompute", "larger"), "is of compiled code", "Plan that with --rows")
+    refuse_flags(args, ("fast_kernels", "larger"), "is of compiled code", "Plan that with --rows")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model import planned
@@ -158,7 +158,7 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     running = plan(model, plan_request(config.models[0], model, kernels)).running
     if not args.fast_kernels:
         refuse_flags(args, ("larger",), "is the flash of fast kernels", "Take --fast-kernels")
-    options = {"registrations": registrations, "fast": args.fast_kernels, "recompute": args.recompute}
+    options = {"registrations": registrations, "fast": args.fast_kernels}
     ways = partial(front_of, running, kernels.libraries, pick=True, larger=args.larger, **options)
     points = ways()
     try:

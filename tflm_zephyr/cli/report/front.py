@@ -51,8 +51,6 @@ def _ways(points: Sequence[FrontPoint]) -> list[dict[str, Any]]:
         {
             "arena_bytes": point.compiled.arena_bytes,
             "slower": round(point.slower, 5),
-            "recomputed_rows": sum(point.compiled.recomputed.values()),
-            "recomputing": round(point.compiled.recomputing, 5),
             "segments": [
                 {
                     "operators": [member.operator for member in layer.members],
@@ -93,9 +91,7 @@ def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Strea
 def _table(points: Sequence[FrontPoint]) -> Iterator[str]:
     for point in points:
         shown = ", ".join(_range([member.operator for member in layer.members]) for layer in point.compiled.segments)
-        rows, share = sum(point.compiled.recomputed.values()), 100 * point.compiled.recomputing
-        again = f"; {rows:,} rows computed again, for {share:.2f} %" if rows else ""
-        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}{again}"
+        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}"
 
 
 def _reasons(compiled: CompiledModel) -> list[tuple[int, int, str]]:

@@ -166,7 +166,6 @@ class Compiled(Backend):
             remark(runtime_of(model).program, model.name, library, app.boards, app.tflm_revision)
             for model in app.models
         ]
-        found += [again_remark(model.name, runtime_of(model).program) for model in app.models]
         found += [fast_remark(model.name, runtime_of(model).program) for model in app.models]
         return tuple(filter(None, found))
 
@@ -303,18 +302,6 @@ def more_flash_bytes(app: AppSpec) -> int | None:
     return sum(chosen) if chosen else None
 
 
-def again_remark(name: str, program: CompiledModel) -> str:
-    """The rows that are computed again, and the estimated price of that; "" where none are."""
-    rows = sum(program.recomputed.values())
-    return (
-        rows
-        and (
-            f"{name}: {rows:,} rows of {len(program.recomputed)} tensors are computed again to need less RAM, "
-            f"an estimated {100 * program.recomputing:.1f} % more work"
-        )
-    ) or ""
-
-
 def has_fast_kernels(app: AppSpec) -> bool:
     """Whether a layer of the app's models calls one of our own kernels."""
     return any(layer.fast for model in app.models for layer in runtime_of(model).program.layers)
@@ -338,7 +325,6 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         ram=setup.app.ram,
         stream=setup.app.stream_input,
         fast=setup.app.fast_kernels,
-        recompute=setup.app.recompute,
         pick=not setup.app.every_fast_kernel,
         larger=setup.app.larger,
     )
