@@ -64,9 +64,9 @@ def goal_lines(machine: Machine, name: str, model: Path, verdict: Verdict) -> It
     where = f"{name} on {machine.core.name}"
     yield f"{where}: {_shown(arm, own, name, where, verdict, FastGoal(name, ANY, 1.0, 1.0))}"
     least = machine.measure(model, fast=True, larger=0)
-    flash = verdict.of(f"{where}, --larger 0", "flash", _flash(least) / _flash(arm), 1.0)
-    cycles = verdict.of(f"{where}, --larger 0", "est. cycles", least.whole.cycles / arm.whole.cycles, 1.001)
-    yield f"  --larger 0: {flash}, {cycles}, {_flash(least) - _flash(arm):+,} bytes"
+    flash = verdict.of(f"{where}, no more flash", "flash", _flash(least) / _flash(arm), 1.0)
+    cycles = verdict.of(f"{where}, no more flash", "est. cycles", least.whole.cycles / arm.whole.cycles, 1.001)
+    yield f"  no more flash: {flash}, {cycles}, {_flash(least) - _flash(arm):+,} bytes"
     for goal in GOALS:
         if goal.model == name and machine.key in goal.cores:
             ram = None if goal.ram is None else int(goal.ram * STOCK_BYTES[name])

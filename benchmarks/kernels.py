@@ -537,7 +537,6 @@ def main() -> int:
     parser.add_argument("-c", "--core", action="append", choices=tuple(CORES), help="default: all; may be repeated")
     add_models(parser)
     parser.add_argument("--rows", action="store_true", help="ours row by row")
-    parser.add_argument("--larger", type=int, metavar="BYTES", help="flash that ours may take more than CMSIS-NN's")
     parser.add_argument("--wait-states", type=int, default=0, metavar="N", help="cycles for each 16 bytes of code")
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
@@ -547,7 +546,7 @@ def main() -> int:
             for name, model in chosen(models(bench.folder), args.models).items():
                 try:
                     arm = machine.measure(model, fast=False)
-                    own = machine.measure(model, fast=True, rows=args.rows, larger=args.larger)
+                    own = machine.measure(model, fast=True, rows=args.rows)
                 except ToolError as error:
                     say(f"\n{name} on {machine.core.name}: {str(error).splitlines()[0][:100]}")
                     continue

@@ -4,7 +4,7 @@
 #              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
 #              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
 #              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off]
-#              [FAST_KERNELS on|off] [LARGER <bytes>] [RAM <bytes>] [SLOWER <percent>]
+#              [FAST_KERNELS on|off] [RAM <bytes>] [SLOWER <percent>]
 #              [LABELS <file>])
 #
 # Builds the .tflite model <file> as a static library, and links it to <target> with the headers <name>.h for C and
@@ -16,7 +16,7 @@ include_guard(GLOBAL)
 
 function(tflm_model target)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;FAST_KERNELS;LARGER;RAM;SLOWER;LABELS"
+    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;FAST_KERNELS;RAM;SLOWER;LABELS"
     "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
@@ -133,7 +133,7 @@ function(tflm_zephyr_arguments arguments inputs)
   set(compiled OFF)
   if(arg_BACKEND STREQUAL "compiled")
     set(compiled ON)
-  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_FAST_KERNELS OR DEFINED arg_LARGER OR
+  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_FAST_KERNELS OR
                               DEFINED arg_RAM OR DEFINED arg_SLOWER))
     set(compiled ON)
   endif()
@@ -147,7 +147,7 @@ function(tflm_zephyr_arguments arguments inputs)
       endif()
     endif()
   endif()
-  foreach(option KERNELS PLAN BACKEND RAM SLOWER LARGER)
+  foreach(option KERNELS PLAN BACKEND RAM SLOWER)
     if(DEFINED arg_${option})
       string(TOLOWER ${option} flag)
       list(APPEND list --${flag} ${arg_${option}})

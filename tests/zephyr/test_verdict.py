@@ -117,7 +117,7 @@ def test_a_sample_with_fast_kernels(tool: Tool, place: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("--larger", "0"), ("--rows",)], ids=["any", "larger", "rows"])
+@pytest.mark.parametrize("more", [(), ("--rows",)], ids=["whole", "rows"])
 @pytest.mark.parametrize("name", FAST)
 def test_stock_model_with_fast_kernels(tool: Tool, place: Path, shared: Path, name: str, more: tuple[str, ...]) -> None:
     """An app keeps its options when it gets another model, so that each set of options has an app of its own."""

@@ -87,11 +87,6 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{_short(text)} is not {error}") from None
 
 
-def size_or_none(text: str) -> int:
-    """The same, or 0."""
-    return 0 if text.isascii() and text.isdigit() and not text.strip("0") else size(text)
-
-
 def count(text: str) -> int:
     """A positive whole number of 31 bits."""
     if not (text.isascii() and text.isdigit() and text.strip("0")):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command, percent, size, size_or_none
+from tflm_zephyr.cli.options import Commands, add_command, percent, size
 
 
 def add_plan(commands: Commands) -> None:
@@ -69,12 +69,6 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fast-kernels", action="store_true", help="with --rows: of compiled code with its own kernels"
     )
-    parser.add_argument(
-        "--larger",
-        type=size_or_none,
-        metavar="BYTES",
-        help="how much more flash fast kernels may take than CMSIS-NN's, as an estimate: 0, 8K (default: any)",
-    )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument(
         "--svg", type=Path, metavar="FILE", help="draw the arena before and after, or with --rows the ways, as an SVG"
@@ -126,12 +120,6 @@ def add_compiling(parser: argparse.ArgumentParser, *, board: bool = True) -> Non
         action="store_true",
         default=None,
         help="int8 layers of compiled code call kernels of its own, with weights laid out, where that is faster",
-    )
-    parser.add_argument(
-        "--larger",
-        type=size_or_none,
-        metavar="BYTES",
-        help="how much more flash fast kernels may take than CMSIS-NN's, as an estimate: 0, 8K (default: any)",
     )
     parser.add_argument(
         "--slower",

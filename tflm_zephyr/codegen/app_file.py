@@ -17,7 +17,6 @@ ram: none                          # or bytes (20480, 20k, 20KiB) for each compi
 flash: none                        # or bytes that the app is to fit in, by the estimate of `fit`
 slower: none                       # percent of more work that compiled code may take for less RAM; none: 3 without ram
 fast_kernels: false                # true: int8 layers of compiled code call kernels of its own where they are faster
-larger: none                       # or bytes of flash that fast kernels may take more than CMSIS-NN's; 0: no more
 host_link: false                   # true: the app answers this host over its serial port instead of testing itself
 models:
   - model: digits.tflite           # paths are relative to the app file
@@ -78,7 +77,6 @@ BACKENDS = ("interpreter", "compiled", AUTO)
 DEFAULT_BOARDS = ("nrf9160dk/nrf9160/ns", "mps2/an385")
 _HINT = "Fix the app file"
 _POSITIVE = Limits(1, 2**31 - 1)
-_NOT_NEGATIVE = Limits(0, 2**31 - 1)
 _AUTO = Alias("auto", None)
 _NONE = Alias("none", None)
 _BUDGET = Spelled(read_size, A_SIZE)
@@ -144,9 +142,9 @@ class AppConfig:
     """An app: paths are absolute. `main_stack_bytes` None: the stack that its kernels need.
 
     `shared_arena`: all models in one arena, as large as the largest head and all tails. `ram` and `flash` are bytes,
-    `slower` is a percentage; None: no limit, but 3 % of more work where `ram` gives none. `larger`: bytes
-    of flash that fast kernels may take more than CMSIS-NN's, None for any. `every_fast_kernel`: in each layer that one
-    takes, whatever it costs, which measurements and tests need.
+    `slower` is a percentage; None: no limit, but 3 % of more work where `ram` gives none. `larger`: bytes of flash that
+    fast kernels may take more than CMSIS-NN's, which a budget of flash sets; None for any. `every_fast_kernel`: in each
+    layer that one takes, whatever it costs, which measurements and tests need.
     """
 
     models: Annotated[tuple[Annotated[ModelConfig, Short("model")], ...], _MODELS]
@@ -167,14 +165,13 @@ class AppConfig:
     flash: Annotated[int | None, _NONE, _BUDGET, _POSITIVE] = None
     slower: Annotated[int | float | None, _NONE, _SHARE, _PERCENT] = None
     fast_kernels: bool = False
-    larger: Annotated[int | None, _NONE, _BUDGET, _NOT_NEGATIVE] = None
+    larger: Annotated[int | None, NotInFile()] = None
     every_fast_kernel: Annotated[bool, NotInFile()] = False
 
     @property
     def wants_compiled_code(self) -> bool:
         """Whether an option is given that only compiled code has."""
-        given = self.ram is not None or self.slower is not None or self.larger is not None
-        return self.rows or self.stream_input or self.fast_kernels or given
+        return self.rows or self.stream_input or self.fast_kernels or self.ram is not None or self.slower is not None
 
 
 def load_app_file(path: Path) -> AppConfig:

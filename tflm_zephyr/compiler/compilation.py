@@ -210,7 +210,6 @@ def front_of(
     stream: bool = False,
     fast: bool = False,
     pick: bool = False,
-    larger: int | None = None,
 ) -> tuple[FrontPoint, ...]:
     """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
 
@@ -218,7 +217,7 @@ def front_of(
     others are those of compile_model().
     """
     source = _Source(model, libraries, registrations or {})
-    choice = source.choice(larger) if fast and pick else None
+    choice = source.choice(None) if fast and pick else None
     parts = source.parts(fast if choice is None else choice)
     streamed = parts.stream() if stream else None
     if parts.factory.flat is not None:

@@ -18,8 +18,8 @@ from tflm_zephyr.kernels import CORES, KernelLibrary, Node
 Maker = Callable[[Node, Constants], Layer | None]
 """Makes the layer of a node; None where its kernel does not take it."""
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
-MORE_FLASH = "with CMSIS-NN's kernel, as --larger allows no more flash"
-UNKNOWN_FLASH = "with CMSIS-NN's kernel, as --larger limits flash and that of ours was not measured"
+MORE_FLASH = "with CMSIS-NN's kernel, as --flash allows no more"
+UNKNOWN_FLASH = "with CMSIS-NN's kernel, as --flash limits flash and that of ours was not measured"
 LESS_RAM = "with CMSIS-NN's kernel, for --ram"
 _MOST_TURNS = 8
 _WORTH_SAYING = 0.0005  # the least share of the work

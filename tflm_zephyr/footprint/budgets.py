@@ -101,7 +101,7 @@ def _with_less_code(config: AppConfig, found: Generated, made: _Maker) -> tuple[
     if more is None or flash.estimate is None or config.flash is None or flash.bytes <= config.flash:
         return config, found
     allowed = max(0, more - (flash.bytes - config.flash)) // len(config.models)
-    less = replace(config, larger=allowed if config.larger is None else min(allowed, config.larger))
+    less = replace(config, larger=allowed)
     return less, made(less, golden=False)
 
 

@@ -132,29 +132,6 @@ def test_the_front_says_which_kernels_it_picks(model: Path) -> None:
     assert "chosen by estimates for cortex-m3: " in front(model, "--fast-kernels")
 
 
-def test_larger_limits_the_flash_of_fast_kernels(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ["generate", str(model), *FLAGS, "--fast-kernels", "--json"]
-    choices = []
-    for name, more in (("any", ()), ("none", ("--larger", "0"))):
-        assert main([*flags, "-o", str(tmp_path / name), *more]) == 0
-        document = json.loads(capsys.readouterr().out)
-        checked(document, "the output")
-        choices.append(document["models"][0]["choice"])
-    assert choices[1]["more_flash_bytes"] <= 0 < choices[0]["more_flash_bytes"]
-    assert choices[0]["estimated_cycles"] < choices[1]["estimated_cycles"] <= choices[1]["cmsis_nn_cycles"]
-    assert "larger: 0" in (tmp_path / "none" / "tflm" / "app.yaml").read_text()
-    assert main(["generate", "-o", str(tmp_path / "none"), "--check"]) == 0
-
-
-def test_larger_is_about_fast_kernels(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", str(model), *FLAGS, "--larger", "0", "-o", str(tmp_path / "app")]) == 1
-    assert "--larger is the flash of fast kernels, and there are none" in capsys.readouterr().err
-    assert main(["plan", str(model), "--rows", "--larger", "1K"]) == 1
-    assert "Take --fast-kernels" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_a_budget_of_flash_takes_as_many_fast_kernels_as_fit(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -169,6 +146,7 @@ def test_a_budget_of_flash_takes_as_many_fast_kernels_as_fit(
     some = document["models"][0]["choice"]
     assert document["fit"][0]["flash"]["used_bytes"] <= flash - 1500
     assert every["estimated_cycles"] < some["estimated_cycles"] < some["cmsis_nn_cycles"]
+    assert main(["generate", "-o", str(tmp_path / "some"), "--check"]) == 0
 
 
 def test_a_plan_of_the_arena_has_no_fast_kernels(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,7 @@ def test_no_more_flash_than_without() -> None:
     assert found.choice is not None
     assert found.choice.more_flash_bytes <= 0
     kept = {layer.not_fast for layer in found.layers if not layer.fast}
-    assert kept == {"with CMSIS-NN's kernel, as --larger allows no more flash"}
+    assert kept == {"with CMSIS-NN's kernel, as --flash allows no more"}
 
 
 def test_more_flash_buys_more_fast_layers() -> None:
@@ -138,7 +138,7 @@ def test_kernels_that_were_not_measured_are_not_free() -> None:
     model = parse_model(grid_model([GridLayer("DEPTHWISE_CONV_2D", 8, 8, 16, 16, (3, 3))]))
     both = {larger: compile_model(model, (M3, M4), fast=True, pick=True, larger=larger) for larger in (None, 0)}
     assert [both[larger].layers[0].fast for larger in (None, 0)] == [True, False]
-    assert both[0].layers[0].not_fast.endswith("as --larger limits flash and that of ours was not measured")
+    assert both[0].layers[0].not_fast.endswith("as --flash limits flash and that of ours was not measured")
 
 
 def test_functions_are_counted_once() -> None:

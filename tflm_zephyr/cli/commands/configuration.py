@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_APP = (
     *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels", "larger"),
+    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels"),
 )
 
 
@@ -59,10 +59,6 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     """
     if file is None and args.backend is None:
         config = replace(config, backend=_implied_backend(config))
-    if config.larger is not None and not config.fast_kernels:
-        named = "--larger" if getattr(args, "larger", None) is not None else "larger:"
-        what = f"{named} is the flash of fast kernels, and there are none"
-        raise AppError(what, where=str(file or args.tflm_command), hint="Take --fast-kernels, or drop it")
     if config.backend == "interpreter" and config.wants_compiled_code:
         typed = args.backend is not None
         what = f"{_named(config, args)} for compiled code, and {'--backend' if typed else 'the backend'} is interpreter"
@@ -89,7 +85,7 @@ def _named(config: AppConfig, args: argparse.Namespace) -> str:
     """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
     given = [("rows", config.rows), ("stream_input", config.stream_input)]
     given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
-    given += [("fast_kernels", config.fast_kernels), ("larger", config.larger is not None)]
+    given += [("fast_kernels", config.fast_kernels)]
     words = [name for name, is_given in given if is_given]
     names = [f"--{name.replace('_', '-')}" if getattr(args, name, None) is not None else f"{name}:" for name in words]
     *most, last = names

@@ -66,7 +66,7 @@ def _config(args: argparse.Namespace) -> AppConfig:
     )
     planner = _STATIC if args.plan == _STATIC else "tflm"
     config = AppConfig((model,), name=name, kernels=args.kernels, debug=args.debug, planner=planner)
-    names = "backend", "rows", "stream_input", "fast_kernels", "ram", "slower", "larger"
+    names = "backend", "rows", "stream_input", "fast_kernels", "ram", "slower"
     given = {name: getattr(args, name) for name in names}
     return with_backend(replace(config, **{name: value for name, value in given.items() if value is not None}), args)
 

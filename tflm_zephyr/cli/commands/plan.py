@@ -71,7 +71,7 @@ def _plan(args: argparse.Namespace) -> Done:
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
     if args.rows:
         return _plan_rows(args)
-    refuse_flags(args, ("fast_kernels", "larger"), "is of compiled code", "Plan that with --rows")
+    refuse_flags(args, ("fast_kernels",), "is of compiled code", "Plan that with --rows")
     if len(args.model) > 1:
         return _plan_several(args)
     from tflm_zephyr.model import planned
@@ -156,10 +156,8 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
     registrations = {key: key[1] for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
-    if not args.fast_kernels:
-        refuse_flags(args, ("larger",), "is the flash of fast kernels", "Take --fast-kernels")
     options = {"registrations": registrations, "fast": args.fast_kernels}
-    ways = partial(front_of, running, kernels.libraries, pick=True, larger=args.larger, **options)
+    ways = partial(front_of, running, kernels.libraries, pick=True, **options)
     points = ways()
     try:
         streamed = front.Streamed(ways(stream=True))
