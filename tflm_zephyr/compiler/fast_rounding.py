@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 from tflm_zephyr.compiler.fixed_point import Multiplier
 from tflm_zephyr.fast_kernels import (
-    Divided,
     OneFloor,
     Reach,
     Scaling,
     can_join,
-    divided,
     one_floor,
     reach_of,
     two_floors,
@@ -138,7 +136,7 @@ def joined(of: Quantities) -> Requantisation | None:
         return None
     ones, twos = of.some(slice(0, None, 2)), of.some(slice(1, None, 2))
     one, two = _floor(ones, 1), _floor(twos, _GAIN)
-    if one is None or two is None or not _is_one(one) or not _is_one(two):
+    if one is None or two is None:
         return None
     evens, odds = ones.folded(one.offsets), twos.folded(two.offsets)
     largest = zip(ones.largest(evens), twos.largest(odds), strict=False)
@@ -151,25 +149,12 @@ def joined(of: Quantities) -> Requantisation | None:
     return Requantisation(f"Joined<{', '.join(f'tflm_fast::{_class(form)}' for form in (one, two))}>", words)
 
 
-def _floor(of: Quantities, gain: int) -> OneFloor | Divided | None:
-    """A form with one floor. A clamp of its own is cheapest where its ends are those of a saturation."""
-    if (of.least, of.most) != (-128, 127):
-        found = divided(of.scaling, of.reach, gain=gain)
-        if found is not None:
-            return found
+def _floor(of: Quantities, gain: int) -> OneFloor | None:
     return one_floor(of.scaling, of.reach, gain=gain)
 
 
-def _is_one(form: OneFloor | Divided) -> bool:
-    """Whether all channels have the same shift, which is then part of the class."""
-    return isinstance(form, Divided) or len(set(form.shifts)) == 1
-
-
-def _class(form: OneFloor | Divided) -> str:
-    if isinstance(form, Divided):
-        unit = form.unit
-        return f"Divided<{unit.value}, {unit.bits}, {str(unit.rounded).lower()}, {form.least}>"
-    return f"OneFloor<{form.shifts[0]}, {form.least}, {form.most}>"
+def _class(form: OneFloor) -> str:
+    return f"OneFloor<{form.shift}, {form.least}, {form.most}>"
 
 
 def _form(of: Quantities) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
@@ -178,11 +163,7 @@ def _form(of: Quantities) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
     words: list[tuple[int, ...]]
     floor = _floor(of, 1)
     if floor is not None:
-        words = list(zip(floor.multipliers, floor.addends, strict=True))
-        if isinstance(floor, Divided) or _is_one(floor):
-            return _class(floor), floor.offsets, words
-        each = [(*pair, shift) for pair, shift in zip(words, floor.shifts, strict=True)]
-        return f"OneFloorEach<{of.limits}>", floor.offsets, each
+        return _class(floor), floor.offsets, list(zip(floor.multipliers, floor.addends, strict=True))
     floors = two_floors(scaling, reach)
     if floors is not None:
         words = list(zip(floors.multipliers, floors.shifts, strict=True))

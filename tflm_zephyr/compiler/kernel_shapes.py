@@ -77,16 +77,10 @@ def _tile_and_step(kernel: str, arguments: Sequence[str]) -> tuple[int, int]:
 
 
 def form_of(layer: Layer) -> str:
-    """The form of requantisation of a call of ours: the class without numbers, and for one floor if it clamps besides.
-
-    OneFloorEach, which few layers have, counts as TwoFloors, which takes a few instructions more, and Divided as one
-    floor with a clamp, which takes two more.
-    """
+    """The form of requantisation of a call of ours: the class without numbers, and whether one floor also clamps."""
     name, arguments = _split(_aliases(layer)["Rounding"])
     name = name.removeprefix(f"{FAST}::")
-    if name == "Divided" or (name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED):
-        return "OneFloor, clamped"
-    return "TwoFloors" if name == "OneFloorEach" else name
+    return "OneFloor, clamped" if name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED else name
 
 
 def instance_of(layer: Layer) -> str:

@@ -24,8 +24,6 @@ _SHARED_SHIFT = 5
 """The shift of the floor form that is tried first: layers of one shape share code when they have the same one."""
 _SEARCHED = 3
 _MOST_SHIFT = 22  # thresholds in units of greater shifts leave 64 bits
-_MOST_UNITS = 4
-_UNIT_BITS = 20
 _BLOCK, _BLOCKS = 2048, 256
 _NEIGHBOURS = (0, 1, -1, 2, -2)
 _INT32 = range(-(2**31), 2**31)
@@ -110,13 +108,13 @@ class OneFloor:
 
     (addend + ((gain * (sum + offset) * multiplier) >> 32)) >> shift, saturated to int8, plus `least` + 128, clamped.
 
-    `gain` is a factor that the kernel's sums have already. The shift is often the same for all channels.
+    `gain` is a factor that the kernel's sums have already.
     """
 
     multipliers: tuple[int, ...]
     addends: tuple[int, ...]
     offsets: tuple[int, ...]
-    shifts: tuple[int, ...]
+    shift: int
     least: int
     most: int
     gain: int = 1
@@ -125,78 +123,14 @@ class OneFloor:
         """See Form."""
         import numpy
 
-        each = (len(self.addends),) + (1,) * (sums.ndim - 1)
-        shift = numpy.array(self.shifts, numpy.int64).reshape(each)
-        if not 0 <= min(self.shifts) <= max(self.shifts) < 32:
+        if not 0 <= self.shift < 32:
             raise ProofError("a shift is out of range")
-        value = numpy.clip(_scaled(self, sums) >> shift, -128, 127)
+        value = numpy.clip(_scaled(self, sums) >> self.shift, -128, 127)
         found: Integers = numpy.clip(value + self.least + 128, self.least, self.most)
         return found
 
 
-@dataclass(frozen=True)
-class Unit:
-    """Steps of a saturated value, 0 to 2^bits - 1, to an output: so many that both ends are outputs of the clamp.
-
-    An output is the least one plus value / unit, rounded down or, where `rounded`, to the nearest (halves up).
-    """
-
-    value: int
-    bits: int
-    rounded: bool
-
-    @property
-    def short(self) -> bool:
-        """Whether a product with 24 bits of fraction is exact: 2^bits times the reciprocal's error is at most half."""
-        return (-(1 << 24) % self.value) << (self.bits + 1) <= 1 << 24
-
-    @property
-    def exact(self) -> bool:
-        """The same with 32 bits of fraction."""
-        return (-(1 << 32) % self.value) << (self.bits + 1) <= 1 << 32
-
-    def outputs(self, values: Integers, least: int) -> Integers:
-        """The outputs by the high word of a product of 64 bits. ProofError where the short one is another."""
-        import numpy
-
-        half = int(self.rounded)
-        found: Integers = least + ((values * -(-(1 << 32) // self.value) + (half << 31)) >> 32)
-        if self.short:
-            total = (values * -(-(1 << 24) // self.value) + (least << 24) + (half << 23)) & 0xFFFFFFFF
-            if not numpy.array_equal(((total >> 24) + 128) % 256 - 128, found):
-                raise ProofError("a product of 32 bits is another quotient")
-        return found
-
-    def firsts(self, outputs: int) -> Integers:
-        """The least value of each output but the first one."""
-        import numpy
-
-        return numpy.arange(1, outputs, dtype=numpy.int64) * self.value - (self.value // 2 if self.rounded else 0)
-
-
-@dataclass(frozen=True)
-class Divided:
-    """One floor for a clamp that is not int8's: the value is saturated where the clamp's ends are, and divided.
-
-    addend + ((gain * (sum + offset) * multiplier) >> 32), saturated to `unit`.bits bits without a sign: see Unit.
-    """
-
-    multipliers: tuple[int, ...]
-    addends: tuple[int, ...]
-    offsets: tuple[int, ...]
-    unit: Unit
-    least: int
-    gain: int = 1
-
-    def evaluate(self, sums: Integers) -> Integers:
-        """See Form."""
-        import numpy
-
-        value = numpy.clip(_scaled(self, sums), 0, (1 << self.unit.bits) - 1)
-        return self.unit.outputs(value, self.least)
-
-
-def _scaled(form: OneFloor | Divided, sums: Integers) -> Integers:
+def _scaled(form: OneFloor, sums: Integers) -> Integers:
     """addend + ((gain * (sum + offset) * multiplier) >> 32)."""
     import numpy
 
@@ -269,7 +203,7 @@ def prove(scaling: Scaling, reach: Reach, form: Form) -> None:
 
 
 def one_floor(scaling: Scaling, reach: Reach, *, gain: int = 1) -> OneFloor | None:
-    """Constants of the floor form, proven; None where there are none. With one shift for all channels if possible.
+    """Constants of the floor form, proven; None where there are none.
 
     Each threshold t at the sum s asks for s * gain * multiplier + v >= t * 2^(32 + shift), and s - 1 for the opposite:
     an interval for v = offset * gain * multiplier + addend * 2^32. Offsets are tried until a remainder lies there.
@@ -280,57 +214,18 @@ def one_floor(scaling: Scaling, reach: Reach, *, gain: int = 1) -> OneFloor | No
 
     search = _Search(scaling, *_clipped(scaling, reach), gain)
     extra = gain.bit_length() - 1
-    each = numpy.array([min(-shift - 1 + extra, _MOST_SHIFT) for shift in scaling.shifts], numpy.int64)
-    most = int(each.min())
-    common = list(range(most, max(-1, most - _SEARCHED), -1))
-    common.sort(key=lambda shift: shift != _SHARED_SHIFT + extra)
+    most = min(-max(scaling.shifts) - 1 + extra, _MOST_SHIFT)
+    shifts = list(range(most, max(-1, most - _SEARCHED), -1))
+    shifts.sort(key=lambda shift: shift != _SHARED_SHIFT + extra)
     wanted = numpy.arange(-127, scaling.most - scaling.least - 127, dtype=numpy.int64)
-    for shifts in (*(numpy.full_like(each, shift) for shift in common), each):
-        units = numpy.left_shift(1, shifts)
-        found = search.constants(units, wanted << shifts[:, None])
+    for shift in shifts:
+        found = search.constants(1 << shift, wanted << shift)
         if found is None:
             continue
-        form = OneFloor(*found, tuple(map(int, shifts)), scaling.least, scaling.most, gain)
+        form = OneFloor(*found, shift, scaling.least, scaling.most, gain)
         if proven(scaling, reach, form):
             return form
     return None
-
-
-def divided(scaling: Scaling, reach: Reach, *, gain: int = 1) -> Divided | None:
-    """Constants of the form for clamps that are not int8's, proven; None where there are none."""
-    if not scaling.divides:
-        return None
-    import numpy
-
-    outputs = scaling.most - scaling.least + 1
-    search = _Search(scaling, *_clipped(scaling, reach), gain)
-    pairs = zip(scaling.multipliers, scaling.shifts, strict=True)
-    most = min((gain << (30 - shift)) // value for value, shift in pairs)  # its multiplier has 31 bits
-    for unit in _units(outputs, most, 1 << _SHARED_SHIFT + (gain.bit_length() - 1) // 2):
-        firsts = numpy.broadcast_to(unit.firsts(outputs), (len(scaling.shifts), outputs - 1))
-        found = search.constants(numpy.full(len(scaling.shifts), unit.value, numpy.int64), firsts)
-        if found is None:
-            continue
-        form = Divided(*found, unit, scaling.least, gain)
-        if proven(scaling, reach, form):
-            return form
-    return None
-
-
-def _units(outputs: int, most: int, shared: int) -> list[Unit]:
-    """Units up to `most` whose saturation has exactly so many outputs, first those next to the shared one."""
-    found = []
-    for count in range(1, _UNIT_BITS + 1):
-        for rounded in (False, True):
-            # The least one that has not more: (outputs - 1) * value - half <= 2^count - 1 < outputs * value - half
-            value = (2 << count) // (2 * outputs - rounded)
-            while outputs * value - rounded * (value // 2) < 1 << count:
-                value += 1
-            unit = Unit(value, count, rounded)
-            if 2 < value <= most and unit.exact and (outputs - 1) * value - rounded * (value // 2) < 1 << count:
-                found.append(unit)
-    found.sort(key=lambda unit: (unit.value not in range(shared, 2 * shared), -unit.value, unit.rounded))
-    return found[:_MOST_UNITS]
 
 
 def proven(scaling: Scaling, reach: Reach, form: Form) -> bool:
@@ -374,16 +269,14 @@ class _Search:
     below: Integers
     gain: int
 
-    def constants(
-        self, units: Integers, firsts: Integers
-    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    def constants(self, unit: int, firsts: Integers) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
         """Multipliers, addends and offsets; None where a channel has none.
 
-        units[channel]: steps of the scaled value to an output. firsts[channel, k]: the least value of output k + 1.
+        `unit`: steps of the scaled value to an output. firsts[k]: the least value of output k + 1.
         """
         import numpy
 
-        factor, least, most = self._widest(units, firsts << 32)
+        factor, least, most = self._widest(unit, firsts << 32)
         if (least > most).any():
             return None
         addends, offsets, step = numpy.zeros_like(factor), numpy.zeros_like(factor), self.gain * factor
@@ -403,12 +296,12 @@ class _Search:
                 return one, two, three
         return None
 
-    def _widest(self, units: Integers, wanted: Integers) -> tuple[Integers, Integers, Integers]:
+    def _widest(self, unit: int, wanted: Integers) -> tuple[Integers, Integers, Integers]:
         """The multipliers near TFLM's real ones with the widest intervals of v, and the intervals' ends."""
         import numpy
 
         down = self.gain.bit_length() - 2 - numpy.array(self.scaling.shifts, numpy.int64)
-        values = numpy.array(self.scaling.multipliers, numpy.int64) * units
+        values = numpy.array(self.scaling.multipliers, numpy.int64) * unit
         near = (values + ((1 << down) >> 1)) >> down
         found: list[Integers] = []
         for neighbour in _NEIGHBOURS:

@@ -25,15 +25,12 @@ def test_a_zero_point_at_the_clamp_takes_one_floor() -> None:
     assert all(len(row) == 3 for row in found.words)
 
 
-def test_a_clamp_of_its_own_is_divided() -> None:
-    found = requantisation(replace(LAYER, zero_point=-64, least=-64, most=56))
-    assert found.name == "Divided<34, 12, false, -64>"
-    pair = joined(replace(LAYER, zero_point=-64, least=-64, most=56))
-    assert pair is not None and pair.name.count("Divided<") == 2
-
-
-def test_a_clamp_without_a_unit_takes_one_floor() -> None:
-    assert requantisation(replace(LAYER, zero_point=-58, least=-58, most=126)).name == "OneFloor<5, -58, 126>"
+@pytest.mark.parametrize(("least", "most"), [(-64, 56), (-58, 126)])
+def test_a_clamp_of_its_own_takes_one_floor(least: int, most: int) -> None:
+    layer = replace(LAYER, zero_point=least, least=least, most=most)
+    assert requantisation(layer).name == f"OneFloor<5, {least}, {most}>"
+    pair = joined(layer)
+    assert pair is not None and pair.name.count("OneFloor<") == 2
 
 
 @pytest.mark.parametrize(("zero_point", "shift", "name"), [(4, -6, "TwoFloors<4"), (4, 0, "TwoRoundings<4")])

@@ -17,8 +17,6 @@ LAYER = Layer(0, "CONV_2D", "", (), (), (), (), ())
     [
         ("OneFloor<5, -128, 127>", "OneFloor"),
         ("OneFloor<5, -58, 126>", "OneFloor, clamped"),
-        ("Divided<34, 12, false, -64>", "OneFloor, clamped"),
-        ("OneFloorEach<-128, 127>", "TwoFloors"),
         ("TwoRoundings<3, -128, 127>", "TwoRoundings"),
         ("Joined<tflm_fast::OneFloor<5, -128, 127>, tflm_fast::OneFloor<13, -128, 127>>", "Joined"),
     ],

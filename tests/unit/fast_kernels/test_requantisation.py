@@ -8,13 +8,10 @@ import numpy
 import pytest
 
 from tflm_zephyr.fast_kernels import (
-    Divided,
     OneFloor,
     ProofError,
     Reach,
     Scaling,
-    Unit,
-    divided,
     one_floor,
     prove,
     proven,
@@ -60,7 +57,7 @@ def test_thresholds_are_the_least_sums(scaling: Scaling) -> None:
     assert (scaling.evaluate(found - 1) < wanted).all()
 
 
-def check_every_sum(scaling: Scaling, form: OneFloor | Divided | None) -> None:
+def check_every_sum(scaling: Scaling, form: OneFloor | None) -> None:
     assert form is not None
     for channel, (low, high) in enumerate(zip(REACH.low, REACH.high, strict=True)):
         sums = numpy.broadcast_to(numpy.arange(low, high + 1), (3, high - low + 1))
@@ -73,57 +70,6 @@ def test_one_floor_is_equal_on_every_sum(scaling: Scaling, gain: int) -> None:
     check_every_sum(scaling, one_floor(scaling, REACH, gain=gain))
 
 
-@pytest.mark.parametrize("gain", [1, 256])
-@pytest.mark.parametrize(("least", "most"), [(-64, 56), (-128, 118), (-90, 127), (3, 5), (-20, -19)])
-def test_divided_is_equal_on_every_sum(least: int, most: int, gain: int) -> None:
-    scaling = replace(RELU, shifts=(-9, -9, -10), zero_point=least, least=least, most=most)
-    form = divided(scaling, REACH, gain=gain)
-    check_every_sum(scaling, form)
-    assert form is not None and form.gain == gain
-    ends = form.unit.outputs(numpy.array([0, (1 << form.unit.bits) - 1]), least)
-    assert ends.tolist() == [least, most]
-
-
-def test_a_unit_is_divided_by_exactly() -> None:
-    for unit in (Unit(34, 12, False), Unit(137, 14, True), Unit(544, 16, True)):
-        values = numpy.arange(1 << unit.bits)
-        half = unit.value // 2 if unit.rounded else 0
-        assert (unit.outputs(values, -64) == -64 + (values + half) // unit.value).all()
-        firsts = unit.firsts(121)
-        assert (unit.outputs(firsts, -64) == numpy.arange(-63, 57)).all()
-        assert (unit.outputs(firsts - 1, -64) == numpy.arange(-64, 56)).all()
-
-
-@pytest.mark.parametrize("unit", [Unit(34, 12, False), Unit(33, 13, True), Unit(256, 15, False)])
-def test_a_short_product_is_checked_with_every_value(unit: Unit) -> None:
-    assert unit.short
-    values = numpy.arange(1 << unit.bits)
-    half = unit.value // 2 if unit.rounded else 0
-    inside = values[(values + half) // unit.value < 256]
-    assert len(unit.outputs(inside, -128)) == len(inside)  # or ProofError
-
-
-def test_a_long_division_has_no_short_product() -> None:
-    assert not Unit(544, 16, True).short
-
-
-@pytest.mark.parametrize("change", [{"value": 33}, {"value": 35}, {"bits": 11}, {"bits": 13}, {"rounded": True}])
-def test_the_proof_refuses_another_unit(change: dict[str, int]) -> None:
-    scaling, reach = Scaling((1_503_238_553,), (-8,), -64, -64, 56), Reach((-60_000,), (60_000,))
-    form = divided(scaling, reach)
-    assert form is not None
-    prove(scaling, reach, form)
-    unit = Unit(34, 12, False)
-    other = replace(form, unit=replace(unit, **change))
-    assert form.unit == unit
-    with pytest.raises(ProofError, match="another output"):
-        prove(scaling, reach, other)
-
-
-def test_a_unit_needs_a_multiplier_of_31_bits() -> None:
-    assert divided(replace(RELU6, shifts=(-1, -1, -1)), REACH) is None
-
-
 def test_two_floors_are_equal_on_every_sum() -> None:
     form = two_floors(SIGNED, REACH)
     assert form is not None
@@ -133,19 +79,6 @@ def test_two_floors_are_equal_on_every_sum() -> None:
 
 @pytest.mark.parametrize("name", ["multipliers", "addends", "offsets"])
 @pytest.mark.parametrize("step", [-1, 1])
-def test_divided_with_constants_wrong_by_one_is_refused(name: str, step: int) -> None:
-    scaling = Scaling((1_503_238_553,), (-12,), -64, -64, 56)
-    reach = Reach((-(2**21),), (2**21,))
-    form = divided(scaling, reach)
-    assert form is not None
-    prove(scaling, reach, form)
-    step *= 1 << 16 if name == "multipliers" else 1
-    with pytest.raises(ProofError, match="another output"):
-        prove(scaling, reach, replace(form, **{name: (getattr(form, name)[0] + step,)}))
-
-
-@pytest.mark.parametrize("name", ["multipliers", "addends", "offsets", "shifts"])
-@pytest.mark.parametrize("step", [-1, 1])
 def test_the_proof_refuses_constants_wrong_by_one(name: str, step: int) -> None:
     # Every sum of 32 bits that an output needs: a multiplier wrong by one is then wrong somewhere.
     scaling = Scaling((1_503_238_553,), (-12,), -128, -128, 127)
@@ -153,10 +86,18 @@ def test_the_proof_refuses_constants_wrong_by_one(name: str, step: int) -> None:
     form = one_floor(scaling, reach)
     assert form is not None
     prove(scaling, reach, form)
-    values = getattr(form, name)
     step *= 1 << 16 if name == "multipliers" else 1
     with pytest.raises(ProofError, match="another output"):
-        prove(scaling, reach, replace(form, **{name: (values[0] + step,)}))
+        prove(scaling, reach, replace(form, **{name: (getattr(form, name)[0] + step,)}))
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_the_proof_refuses_another_shift(step: int) -> None:
+    scaling, reach = Scaling((1_503_238_553,), (-12,), -128, -128, 127), Reach((-(2**21),), (2**21,))
+    form = one_floor(scaling, reach)
+    assert form is not None
+    with pytest.raises(ProofError, match="another output"):
+        prove(scaling, reach, replace(form, shift=form.shift + step))
 
 
 def test_a_proof_allows_exactly_the_equal_constants() -> None:
