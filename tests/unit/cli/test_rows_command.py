@@ -202,6 +202,19 @@ def test_an_app_files_interpreter_has_no_rows(
     assert f"{name} is for compiled code, and the backend is interpreter" in capsys.readouterr().err
 
 
+def test_rows_beside_a_budget_of_ram_are_refused(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = "rows and ram exclude each other"
+    assert main(["generate", str(model), *FLAGS, "--rows", "--ram", "16K", "-o", str(tmp_path / "app")]) == 1
+    assert what in capsys.readouterr().err
+    file = tmp_path / "request.yaml"
+    file.write_text(f"models: [{model}]\nbackend: compiled\nram: 16k\nrows: true\n", encoding="utf-8")
+    assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
+    assert what in capsys.readouterr().err
+    assert not (tmp_path / "app").exists()
+
+
 def test_rows_that_are_both_wanted_and_not_are_refused(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

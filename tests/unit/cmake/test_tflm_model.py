@@ -156,14 +156,14 @@ def test_an_application_sees_nothing_of_tflm(project: Project) -> None:
 def test_the_calls_arguments_come_before_kconfigs(project: Project) -> None:
     (project.folder / "labels.txt").write_text("a\n")
     given = "KERNELS cmsis_nn ARENA 4096 ARENA_SECTION .x PLAN static IN_PLACE off ORDER model LABELS labels.txt"
-    given += " BACKEND compiled ROWS on RAM 16K SLOWER 2.5%"
+    given += " BACKEND compiled STREAM_INPUT on RAM 16K SLOWER 2.5%"
     project.configure(CALL.replace(")", f" {given})"))
     line = project.generated[-1]
     for wanted in (
         "--kernels cmsis_nn", "--arena 4096", "--arena-section .x", "--plan static", "--overlap off", "--order model",
         f"--labels {project.folder}/labels.txt", "--core cortex-m4", f"--tflm-dir {project.folder}/tflm",
         f"--cmsis-nn-dir {project.folder}/nn", f"--zephyr-base {project.folder}/zephyr",
-        "--backend compiled --ram 16K --slower 2.5% --rows",
+        "--backend compiled --ram 16K --slower 2.5% --stream-input",
     ):  # fmt: skip
         assert wanted in line, wanted
     assert "arm.c.o" in project.build()

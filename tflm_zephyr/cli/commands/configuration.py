@@ -59,6 +59,9 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     """
     if file is None and args.backend is None:
         config = replace(config, backend=_implied_backend(config))
+    if config.rows and config.ram is not None:
+        what = "rows and ram exclude each other: ram runs layers row by row by itself where the model fits only so"
+        raise AppError(what, where=str(file or args.tflm_command), hint="Drop rows; for the least RAM, drop ram")
     if config.backend == "interpreter" and config.wants_compiled_code:
         typed = args.backend is not None
         what = f"{_named(config, args)} for compiled code, and {'--backend' if typed else 'the backend'} is interpreter"
