@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("tflite_micro")
 
 from tflm_zephyr.arena.requests import requests_of
-from tflm_zephyr.arena.tail import ARENA_ALIGNMENT, estimate_tail
+from tflm_zephyr.arena.tail import estimate_tail
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host.golden_outputs import seeded_inputs
 from tflm_zephyr.host.run import run_host
@@ -19,7 +19,7 @@ from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model
-from tflm_zephyr.tflm.struct_sizes import StructSizes, cortex_m_sizes
+from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, StructSizes, cortex_m_sizes
 
 # x86-64 with TF_LITE_STATIC_MEMORY, as the tflite-micro package is compiled.
 X86_64 = StructSizes(
@@ -78,7 +78,7 @@ def test_the_smallest_arena(shared_model: Path) -> None:
     tail = estimate_tail(graph, library, X86_64)
     larger = run_host(model.data, inputs).tail_bytes - tail.tail_bytes
     smallest = max(head + tail.tail_bytes, tail.planning_bytes) + larger
-    smallest += -smallest % ARENA_ALIGNMENT
+    smallest += -smallest % ALIGNMENT
     assert run_host(model.data, inputs, smallest).head_bytes == head
     with pytest.raises(ToolError):
-        run_host(model.data, inputs, smallest - ARENA_ALIGNMENT)
+        run_host(model.data, inputs, smallest - ALIGNMENT)

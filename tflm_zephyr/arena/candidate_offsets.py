@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena.requests import ALIGNMENT, Requests
+from tflm_zephyr.arena.requests import Requests
 from tflm_zephyr.memory_planner import Buffer, Plan, Problem, align_up, greedy, pack
+from tflm_zephyr.tflm import ALIGNMENT
 
 SEARCH_WORK = 4_000_000
 """Work of `pack` for each packing of a model: about a second where the lower bound is not reached."""

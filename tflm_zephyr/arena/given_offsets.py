@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_zephyr.arena.head import HeadPlan, plan_head
-from tflm_zephyr.arena.requests import ALIGNMENT, ONLINE, Constraints, Requests, places_variables, requests_of
+from tflm_zephyr.arena.requests import ONLINE, Constraints, Requests, places_variables, requests_of
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.memory_planner import Plan, align_up, check_plan
 from tflm_zephyr.model import Model
+from tflm_zephyr.tflm import ALIGNMENT
 
 ADDRESSABLE_BYTES = 2**31 - 1
 """TFLM's planner counts in int."""

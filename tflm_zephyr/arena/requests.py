@@ -17,9 +17,8 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Problem, greedy
 from tflm_zephyr.model import NEVER, Graph, Lifespan, Model, PlannedScratch, PlannedTensor, analyse, shown
+from tflm_zephyr.tflm import ALIGNMENT
 
-ALIGNMENT = 16
-"""Alignment of TFLM's arena, offsets and sizes: MicroArenaBufferAlignment()."""
 ONLINE = -1
 """TFLM's kOnlinePlannedBuffer: no offset given."""
 

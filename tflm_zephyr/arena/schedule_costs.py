@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from tflm_zephyr.arena.requests import ALIGNMENT
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import align_up, most_saved
 from tflm_zephyr.model import Graph, Model
+from tflm_zephyr.tflm import ALIGNMENT
 
 Pair = tuple[int, int, int]
 """Input, output, bytes that they can share."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena.requests import ALIGNMENT, Requests
+from tflm_zephyr.arena.requests import Requests
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.memory_planner import Plan, Problem, check_plan
+from tflm_zephyr.tflm import ALIGNMENT
 
 
 def simulate(

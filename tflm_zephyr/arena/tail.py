@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from tflm_zephyr.kernels import KernelLibrary, looks_twice
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Graph, Operator, Subgraph, Tensor
-from tflm_zephyr.tflm import StructSizes, cortex_m_sizes
+from tflm_zephyr.tflm import ALIGNMENT, StructSizes, cortex_m_sizes
 
-ARENA_ALIGNMENT = 16
 SLACK_BYTES = 64
 """Bytes added to the estimated arena for allocations that the steps above may miss; none is known."""
 _SCRATCH_REQUESTS_PER_OPERATOR = 12  # kMaxScratchBuffersPerOp
@@ -51,7 +50,7 @@ class TailEstimate:
     def arena_bytes(self, head_bytes: int) -> int:
         """The arena for this tail and a head: the larger of their sum and the planning need, with the slack."""
         need = max(head_bytes + self.tail_bytes, self.planning_bytes) + self.slack_bytes
-        return align_up(need, ARENA_ALIGNMENT)
+        return align_up(need, ALIGNMENT)
 
 
 def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: StructSizes | None = None) -> int:
@@ -69,7 +68,7 @@ def shared_arena_bytes(models: Sequence[tuple[TailEstimate, int]], sizes: Struct
         arena.meets(tail.planning_bytes - own + before - arena.tail)
         before += tail.tail_bytes - own
     need = max(arena.needed, before + max((head for _, head in models), default=0)) + SLACK_BYTES
-    return align_up(need, ARENA_ALIGNMENT)
+    return align_up(need, ALIGNMENT)
 
 
 class _Arena:
@@ -108,8 +107,8 @@ def estimate_tail(
     for name in sizes.own_objects:
         arena.take(*sizes.of(name))
     if graph.resource_variables:
-        arena.take(sizes.of("MicroResourceVariables")[0], ARENA_ALIGNMENT)
-        arena.take(sizes.of("MicroResourceVariable")[0] * graph.resource_variables, ARENA_ALIGNMENT)
+        arena.take(sizes.of("MicroResourceVariables")[0], ALIGNMENT)
+        arena.take(sizes.of("MicroResourceVariable")[0] * graph.resource_variables, ALIGNMENT)
     arena.take(*sizes.of("MicroBuiltinDataAllocator"))
     arena.close("allocator and planner")
     _take_array(arena, sizes, "SubgraphAllocations", len(subgraphs))
@@ -126,7 +125,7 @@ def estimate_tail(
     arena.close("builtin data")
     for subgraph, operator in operators:
         for size in library.persistent(model, subgraph, operator):
-            arena.take(size, ARENA_ALIGNMENT)
+            arena.take(size, ALIGNMENT)
     arena.close("operator data")
     request, _ = sizes.of("ScratchBufferRequest")
     requests = request * _SCRATCH_REQUESTS_PER_OPERATOR
@@ -138,12 +137,12 @@ def estimate_tail(
         _take_array(arena, sizes, "ScratchBufferHandle", len(graph.scratch))
     arena.close("scratch handles")
     for variable in () if variables_planned else graph.variables:
-        arena.take(variable.size_bytes, ARENA_ALIGNMENT)
+        arena.take(variable.size_bytes, ALIGNMENT)
     arena.close("variables")
     _plan(arena, graph, sizes, requests, len(graph.variables) if variables_planned else 0)
     main = model.main
     for tensors in (main.inputs, main.outputs):
-        arena.take(sizes.pointer_bytes * len(tensors), ARENA_ALIGNMENT)
+        arena.take(sizes.pointer_bytes * len(tensors), ALIGNMENT)
         for index in tensors:
             for size, alignment in _tensor_parts(main.tensors[index], sizes):
                 arena.take(size, alignment)
@@ -163,10 +162,10 @@ def _plan(arena: _Arena, graph: Graph, sizes: StructSizes, requests: int, planne
     everything = graph.model.tensor_count + len(graph.scratch)
     head = align_up(requests, sizes.pointer_bytes) + sizes.pointer_bytes * len(graph.model.subgraphs)
     head = align_up(head, info_alignment) + info * everything
-    head = align_up(head, ARENA_ALIGNMENT)
+    head = align_up(head, ALIGNMENT)
     planned = len(graph.tensors) + len(graph.scratch) + planned_variables
     # The planner gets the bytes up to the last multiple of 16 below the tail.
-    arena.meets(head + sizes.planner_record_bytes * planned + -arena.tail % ARENA_ALIGNMENT)
+    arena.meets(head + sizes.planner_record_bytes * planned + -arena.tail % ALIGNMENT)
 
 
 def _looked_at(subgraph: Subgraph, operator: Operator, sizes: StructSizes, library: KernelLibrary) -> int:

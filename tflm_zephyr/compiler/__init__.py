@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.compiler.compilation import FrontPoint, compile_model, front_of, why_not
-from tflm_zephyr.compiler.fast_layers import FAST, FAST_KEYS
+from tflm_zephyr.compiler.fast_layers import FAST_KEYS
 from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
 from tflm_zephyr.compiler.program import (
     SCRATCH,
@@ -20,7 +20,6 @@ from tflm_zephyr.compiler.program import (
 
 __all__ = [
     "CMSIS_HEADER",
-    "FAST",
     "FAST_KEYS",
     "SCRATCH",
     "Call",

@@ -31,7 +31,7 @@ from tflm_zephyr.compiler.operators import (
     slicing,
 )
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import ALIGNMENT, CompiledModel, Layer, Place, more_work
+from tflm_zephyr.compiler.program import CompiledModel, Layer, Place, more_work
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
 from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
@@ -41,7 +41,7 @@ from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
-from tflm_zephyr.tflm import cortex_m_sizes
+from tflm_zephyr.tflm import ALIGNMENT, cortex_m_sizes
 
 _POINTER_BYTES = 4
 _LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
@@ -143,21 +143,22 @@ def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
     if ways.ram is None or parts.factory.flat is not None:
         return choice, parts, ways.memory(parts)
     found: list[tuple[float, _Planned]] = []
+    refusals: list[PlanError] = []
     for one in _ladder(source, ways, choice):
         if found and not one.own & one.options.keys():
             break  # CMSIS-NN's kernels alone, for where nothing else fits
         try:
             parts = source.parts(one)
             memory = ways.memory(parts)
-        except PlanError as caught:
-            error = caught
+        except PlanError as error:
+            refusals.append(error)
             continue
         more = more_work(memory[0].layers)
         found.append((one.cycles * (1 + more), (one, parts, memory)))
         if one.own == choice.own and more <= _LITTLE:
             break
     if not found:
-        raise error
+        raise refusals[-1]
     return min(found, key=lambda each: each[0])[1]
 
 

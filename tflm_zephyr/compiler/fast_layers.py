@@ -37,13 +37,12 @@ from tflm_zephyr.fast_kernels import (
     of_rows,
     of_windows,
 )
+from tflm_zephyr.kernel_costs import FAST
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
 
 HEADER = "fast_kernels.hpp"
-FAST = "tflm_fast"
-"""The namespace of our own kernels."""
 FAST_KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 """Operators that have some of them."""
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled

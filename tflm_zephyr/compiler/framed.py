@@ -14,10 +14,11 @@ from itertools import zip_longest
 
 from tflm_zephyr.compiler.builtin_options import builtin_options
 from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_of
-from tflm_zephyr.compiler.program import ALIGNMENT, Access, Call, Framed, FramedTensor, Layer
+from tflm_zephyr.compiler.program import Access, Call, Framed, FramedTensor, Layer
 from tflm_zephyr.kernels import KernelLibrary, Node, macs
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Operator, Tensor
+from tflm_zephyr.tflm import ALIGNMENT
 
 _CHANGED_OPTIONS = {"L2_POOL_2D": 40}
 """sizeof of the options that a kernel's Prepare writes to, by operator: TfLitePoolParams has the computed padding

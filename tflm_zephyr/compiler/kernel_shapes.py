@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tflm_zephyr.compiler.fast_layers import FAST_KEYS
 from tflm_zephyr.compiler.operators.convolution import window_of
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.kernel_costs import FAST, Shape, knows
@@ -16,7 +17,7 @@ _SATURATED = ("-128", "127")
 
 def shape_of(node: Node, layer: Layer) -> Shape | None:
     """The shape of the layer's call; None for other operators, and for kernels without tables."""
-    if len(layer.calls) != 1 or layer.key not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    if len(layer.calls) != 1 or layer.key not in FAST_KEYS:
         return None
     kernel, arguments = _split(layer.calls[0].function)
     if not knows(kernel):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from tflm_zephyr.compiler.fixed_point import activation_range
 from tflm_zephyr.compiler.program import (
-    ALIGNMENT,
     SCRATCH,
     Access,
     Call,
@@ -26,6 +25,7 @@ from tflm_zephyr.fast_kernels import Block
 from tflm_zephyr.kernels import KernelLibrary, Node, macs, scale_of, zero_point_of
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
+from tflm_zephyr.tflm import ALIGNMENT
 
 CMSIS_NN = "cmsis_nn"
 CMSIS_HEADER = "arm_nnfunctions.h"

@@ -13,13 +13,14 @@ from functools import lru_cache
 
 from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
-from tflm_zephyr.compiler.program import ALIGNMENT, SCRATCH, Call, Layer, more_work
+from tflm_zephyr.compiler.program import SCRATCH, Call, Layer, more_work
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import InPlaceTensors, KernelLibrary, in_place_tensors, untried
 from tflm_zephyr.memory_planner import Buffer, InPlacePair, Plan, Problem, align_up, pack
 from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
+from tflm_zephyr.tflm import ALIGNMENT
 
 SLOWER = 0.03
 """The share of a model's multiply-accumulates that calls in runs, segments and leaner layers may cost, by estimate."""

@@ -18,8 +18,6 @@ from tflm_zephyr.memory_planner import Plan, align_up
 from tflm_zephyr.model import Model, TensorType
 
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")  # custom operators have names of any characters
-ALIGNMENT = 16
-"""Alignment in bytes of the arena, tensors, scratch buffers and what kernels allocate, as TFLM has it."""
 SCRATCH = -1
 """The tensor's index in a Pointer or an Access that is of the layer's scratch buffer."""
 

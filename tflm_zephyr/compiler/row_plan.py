@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, shared_bytes
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
-from tflm_zephyr.compiler.program import ALIGNMENT, Layer, more_work
+from tflm_zephyr.compiler.program import Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
@@ -35,6 +35,7 @@ from tflm_zephyr.row_planner import (
     front,
     row_places,
 )
+from tflm_zephyr.tflm import ALIGNMENT
 
 # In multiply-accumulates, as the budget is.
 _CALL = 100.0
@@ -60,6 +61,7 @@ _HELIUM = 5.0
 """With Helium a multiply-accumulate takes a fifth of the instructions, a tenth in convolutions with windows, and calls
 and moves take about as many."""
 _MOST_CUTS = 5
+"""Cuts that are planned: the one with the fewest estimated bytes may be packed into more than the third one is."""
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
 _ROUGHLY, _LITTLE = 1.2, 0.01

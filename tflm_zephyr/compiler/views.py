@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tflm_zephyr.compiler.program import ALIGNMENT, Layer, View
+from tflm_zephyr.compiler.program import Layer, View
 from tflm_zephyr.model import Subgraph
+from tflm_zephyr.tflm import ALIGNMENT
 
 _WORD = 4
 

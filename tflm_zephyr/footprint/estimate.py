@@ -18,9 +18,10 @@ from tflm_zephyr.codegen import AppSpec, BackendSizes, ModelConfig, ModelSpec, S
 from tflm_zephyr.footprint.board_sizes import BoardBase
 from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
 from tflm_zephyr.kernels import FPU, KernelNeed
+from tflm_zephyr.tflm import ALIGNMENT
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
-MODEL_ALIGNMENT = ARENA_ALIGNMENT = 16
+_MODEL_ALIGNMENT = 16
 _ARRAY_ALIGNMENT = 4
 # The self-test's comparison of float outputs: hello_world_float's app on nrf9160dk/nrf9160/ns, whose core has an FPU.
 # Without one it takes routines of libgcc, which float kernels may have brought: the bound is wider by their size.
@@ -116,12 +117,12 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
     other_flash, other_ram, other_notes = revisions_for(spec, library, base, kernels.need)
     runs = runs or Runs(tuple(len(model.golden) for model in spec.models))
     parts = _parts(spec, own, base, kernels.need, runs)
-    padding = sum(MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
+    padding = sum(_MODEL_ALIGNMENT + _ARRAY_ALIGNMENT * _arrays(count) for count in runs.counts)
     if spec.float_outputs and not base.core.endswith(FPU):
         padding += _FLOAT_ROUTINES_BYTES
     padding += own.unsure_flash_bytes
     unmeasured, unknown_arena, unsure = _unmeasured(spec, own), _unknown_arena(spec), _unsure(spec.models, runs)
-    unsure_ram = own.unsure_ram_bytes + ARENA_ALIGNMENT * (len(spec.models) + 1)
+    unsure_ram = own.unsure_ram_bytes + ALIGNMENT * (len(spec.models) + 1)
     flash = _use(
         sum(part.flash_bytes for part in parts),
         base.off_flash_bytes,

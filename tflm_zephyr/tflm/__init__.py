@@ -18,10 +18,11 @@ from tflm_zephyr.tflm.pins import (
     sized_revision,
 )
 from tflm_zephyr.tflm.revision import KNOWN_REVISIONS, TflmRevision, tflm_of
-from tflm_zephyr.tflm.struct_sizes import StructSizes, cortex_m_sizes
+from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, StructSizes, cortex_m_sizes
 from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 __all__ = [
+    "ALIGNMENT",
     "BOARD_SIZES_FILE",
     "KERNEL_SIZES_FILE",
     "KNOWN_PINS",

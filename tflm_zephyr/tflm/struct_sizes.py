@@ -20,6 +20,8 @@ from tflm_zephyr.tflm.pins import PINNED_REVISION, data_folder
 Layout = tuple[int, int]
 """sizeof and alignof, in bytes."""
 
+ALIGNMENT = 16
+"""MicroArenaBufferAlignment(): bytes that the arena, and offsets and sizes in it, are multiples of."""
 STRUCT_SIZES_FILE = "struct_sizes.json"
 ALLOCATOR = "MicroAllocator"
 # In the place of MicroAllocator: templates/app/interpreter/src/preallocated.hpp.j2.

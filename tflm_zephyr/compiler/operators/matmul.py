@@ -16,10 +16,10 @@ from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.operators.texts import limits
 from tflm_zephyr.compiler.operators.weights import arm_context, check_symmetric, dense_multiplier
-from tflm_zephyr.compiler.program import ALIGNMENT
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
+from tflm_zephyr.tflm import ALIGNMENT
 
 _KINDS = {TensorType.INT8: "s8", TensorType.INT16: "s16", TensorType.FLOAT32: ""}
 
