@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers -> the same with segments of them that run row by row, where that makes the model's memory smaller.
 
-The planner of segments (row_planner) offers cuts of the model, the smallest first; each is planned exactly, as a model
-without segments is, and the smallest plan within the budget is taken.
+The planner of segments (row_planner) offers cuts of the model, with estimates of their bytes and costs; those that may be
+the best are planned exactly, as a model without segments is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, shared_bytes
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
@@ -26,6 +27,7 @@ from tflm_zephyr.model import Model, Subgraph
 from tflm_zephyr.row_planner import (
     Chain,
     Cut,
+    DryRuns,
     Operation,
     RowTensor,
     Schedule,
@@ -33,7 +35,6 @@ from tflm_zephyr.row_planner import (
     Way,
     folded,
     front,
-    row_places,
 )
 from tflm_zephyr.tflm import ALIGNMENT
 
@@ -65,6 +66,7 @@ _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
 _ROUGHLY, _LITTLE = 1.2, 0.01
+_ANY = 1e9  # a share of the work that no plan costs
 
 
 @dataclass(frozen=True)
@@ -75,141 +77,142 @@ class RowPlan:
     slower: float
 
 
-def plan_rows(
-    model: Model,
-    layers: Sequence[Layer],
-    libraries: Sequence[KernelLibrary],
-    *,
-    slower: float = SLOWER,
-    stream: Stream | None = None,
-    unit: StepWork | None = None,
-) -> MemoryPlan:
-    """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
+@dataclass(frozen=True)
+class RowPlanning:
+    """The plans of `model` with these layers, some of which may run row by row.
 
-    With a `stream` its first segment takes in the rows; PlanError where all such plans cost more. `unit`: that of the
-    work where kernels were chosen by their costs.
+    With a `stream` each plan takes in its rows. `unit`: that of the work where kernels were chosen by their costs.
+    `runs`: dry runs that plans with other kernels share.
     """
-    if stream is not None:
-        return _plan_streamed(model, layers, libraries, stream, slower, unit)
-    best = plan_memory(model, layers, libraries, slower=slower)
-    work = sum(layer.macs for layer in layers)
-    tried = 0
-    chain = chain_of(model, layers, libraries, unit=unit)
-    for cut in front(chain, float(work)):
-        if cut.cost > slower * work or cut.bytes >= best.plan.size_bytes or tried == _MOST_CUTS:
-            continue
-        tried += 1
-        best = min(best, _planned(model, layers, libraries, chain, cut, slower * work), key=_size_and_work)
-    return best
+
+    model: Model
+    layers: tuple[Layer, ...]
+    libraries: Sequence[KernelLibrary]
+    stream: Stream | None = None
+    unit: StepWork | None = None
+    runs: DryRuns = field(default_factory=DryRuns)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The layers as the planner of segments sees them."""
+        return chain_of(self.model, self.layers, self.libraries, self.stream, self.unit)
+
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Cuts of the model into segments, the smallest first, none of which is no smaller and no cheaper."""
+        return front(self.chain, float(self.work), runs=self.runs)
+
+    @cached_property
+    def work(self) -> int:
+        """The model's multiply-accumulates, of which costs are a share."""
+        return sum(layer.macs for layer in self.layers)
+
+    def whole(self, slower: float) -> MemoryPlan:
+        """The smallest plan without segments that costs no more than `slower` of the model's work."""
+        return plan_memory(self.model, self.layers, self.libraries, slower=slower)
+
+    def smallest(self, slower: float) -> MemoryPlan:
+        """The smallest plan found, with or without segments, that costs no more than `slower` of the model's work.
+
+        PlanError where all plans that take in the rows of a stream cost more.
+        """
+        fitting = [cut for cut in self.cuts if cut.cost <= slower * self.work]
+        if self.stream is not None and not fitting:
+            raise self._too_slow(min(cut.cost for cut in self.cuts) / self.work if self.work else 0.0, slower)
+        best = None if self.stream is not None else self.whole(slower)
+        for cut in fitting[:_MOST_CUTS]:
+            if best is not None and cut.bytes >= best.plan.size_bytes:
+                break
+            plan = self._by_rows(cut, slower * self.work)
+            best = plan if best is None else min(best, plan, key=_size_and_work)
+        assert best is not None
+        return best
+
+    def front(self) -> tuple[RowPlan, ...]:
+        """Plans, the smallest first, none of which is both no smaller and no cheaper than another one."""
+        cuts = self.cuts
+        if len(cuts) > _FRONT_CUTS:
+            cuts = tuple(cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS))
+        plans = [*(self.whole(slower) for slower in self._whole_budgets), *map(self._roughly, cuts)]
+        costed = [RowPlan(memory, more_work(memory.layers)) for memory in plans]
+        best: list[RowPlan] = []
+        for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
+            if not best or plan.slower < best[-1].slower:
+                best.append(plan)
+        return tuple(best)
+
+    def cheapest(self, ram: int, size: Callable[[MemoryPlan], int], slower: float | None = None) -> MemoryPlan:
+        """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
+
+        Plans are packed from the one that is estimated to be the cheapest on, until one fits that no other can beat.
+        PlanError where there is none, with the bytes or the work that are short.
+        """
+        best: RowPlan | None = None
+        for least, memory in self._by_cost(ram):
+            if best is not None and best.slower <= least:
+                break
+            plan = RowPlan(memory(), 0.0)
+            if size(plan.memory) <= ram:
+                plan = replace(plan, slower=more_work(plan.memory.layers))
+                best = plan if best is None or plan.slower < best.slower else best
+        if best is not None and (slower is None or best.slower <= slower):
+            return best.memory
+        raise self._too_large(ram, size, slower, best)
+
+    def _by_cost(self, ram: int) -> Iterator[tuple[float, Callable[[], MemoryPlan]]]:
+        """Plans that may fit, each with a share of the work that it costs at least about, the cheapest first."""
+        budgets = self._whole_budgets
+        plans = [
+            (least, partial(self.whole, slower)) for least, slower in zip((0.0, *budgets), budgets, strict=False)
+        ]
+        work = self.work or 1
+        plans += [(cut.cost / work, partial(self._roughly, cut)) for cut in self.cuts if cut.bytes <= ram]
+        return iter(sorted(plans, key=lambda plan: plan[0]))
+
+    @property
+    def _whole_budgets(self) -> tuple[float, ...]:
+        """Shares of the work that whole layers may cost more; none for a stream."""
+        in_runs = any(call.runs is not None for layer in self.layers for call in layer.calls)
+        priced = in_runs or any(one.extra_work for layer in self.layers for one in layer.leaner)
+        return () if self.stream is not None else _WHOLE_BUDGETS if priced else _WHOLE_BUDGETS[:1]
+
+    def _roughly(self, cut: Cut) -> MemoryPlan:
+        """The cut's plan; its runs of pixels cost about what the cut says, now and then a little more."""
+        return self._by_rows(cut, _ROUGHLY * cut.cost + _LITTLE * self.work)
+
+    def _by_rows(self, cut: Cut, budget: float) -> MemoryPlan:
+        """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
+        spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
+        left = (budget - spent) / self.work if self.work else 0.0
+        segments = with_segments(self.chain, self.layers, cut, self.stream)
+        return plan_memory(self.model, segments, self.libraries, slower=max(0.0, left))
+
+    def _too_slow(self, least: float, slower: float) -> PlanError:
+        """The error where streamed input costs more than is allowed."""
+        return PlanError(
+            f"streamed input makes {100 * least:.1f} % more work at least, and {100 * slower:g} % is allowed",
+            where=self.model.where,
+            hint=f"Allow it: --slower {math.ceil(100 * least)}",
+        )
+
+    def _too_large(
+        self, ram: int, size: Callable[[MemoryPlan], int], slower: float | None, fitting: RowPlan | None
+    ) -> PlanError:
+        """The error where nothing fits, or only `fitting`, which costs too much."""
+        try:
+            least = size(self.smallest(_ANY if slower is None else slower))
+        except PlanError as error:
+            return error
+        limit = "" if slower is None else f" with at most {100 * slower:g} % more work"
+        what = f"the model takes at least {least:,} bytes of RAM{limit}, {least - ram:,} more than there are"
+        if fitting is not None:
+            what += f"; {ram:,} bytes are enough for an estimated {100 * fitting.slower:.2f} % more work"
+        hint = f"Allow {least:,} bytes, or {'more work' if fitting is not None else 'take a smaller model'}"
+        return PlanError(what, where=self.model.where, hint=hint)
 
 
 def _size_and_work(memory: MemoryPlan) -> tuple[int, float]:
     return memory.plan.size_bytes, more_work(memory.layers)
-
-
-def _plan_streamed(
-    model: Model,
-    layers: Sequence[Layer],
-    libraries: Sequence[KernelLibrary],
-    stream: Stream,
-    slower: float,
-    unit: StepWork | None,
-) -> MemoryPlan:
-    work = sum(layer.macs for layer in layers)
-    chain = chain_of(model, layers, libraries, stream, unit)
-    cuts = front(chain, float(work))
-    fitting = [cut for cut in cuts if cut.cost <= slower * work]
-    if not fitting:
-        least = min(cut.cost for cut in cuts) / work if work else 0.0
-        raise _too_slow(model, least, slower)
-    plans = (_planned(model, layers, libraries, chain, cut, slower * work, stream) for cut in fitting[:_MOST_CUTS])
-    return min(plans, key=_size_and_work)
-
-
-def _too_slow(model: Model, least: float, slower: float) -> PlanError:
-    """The error where streamed input costs more than is allowed."""
-    return PlanError(
-        f"streamed input makes {100 * least:.1f} % more work at least, and {100 * slower:g} % is allowed",
-        where=model.where,
-        hint=f"Allow it: --slower {math.ceil(100 * least)}",
-    )
-
-
-def row_plans(
-    model: Model,
-    layers: Sequence[Layer],
-    libraries: Sequence[KernelLibrary],
-    stream: Stream | None = None,
-    *,
-    unit: StepWork | None = None,
-) -> tuple[RowPlan, ...]:
-    """Plans, the smallest first, none of which is both no smaller and no cheaper than another one.
-
-    With a `stream` all of them take its rows in. `unit` as for plan_rows().
-    """
-    work = sum(layer.macs for layer in layers)
-    chain = chain_of(model, layers, libraries, stream, unit)
-    in_runs = any(call.runs is not None for layer in layers for call in layer.calls)
-    priced = in_runs or any(one.extra_work for layer in layers for one in layer.leaner)
-    budgets = () if stream is not None else _WHOLE_BUDGETS if priced else _WHOLE_BUDGETS[:1]
-    plans = [plan_memory(model, layers, libraries, slower=slower) for slower in budgets]
-    cuts = front(chain, float(work))
-    for cut in (cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS)) if len(cuts) > _FRONT_CUTS else cuts:
-        # The runs of the plan cost about what the cut says, now and then a little more.
-        plans.append(_planned(model, layers, libraries, chain, cut, _ROUGHLY * cut.cost + _LITTLE * work, stream))
-    found: list[RowPlan] = []
-    costed = [RowPlan(memory, more_work(memory.layers)) for memory in plans]
-    for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
-        if not found or plan.slower < found[-1].slower:
-            found.append(plan)
-    return tuple(found)
-
-
-def plan_within(
-    model: Model,
-    layers: Sequence[Layer],
-    libraries: Sequence[KernelLibrary],
-    ram: int,
-    size: Callable[[MemoryPlan], int],
-    *,
-    slower: float | None = None,
-    stream: Stream | None = None,
-    unit: StepWork | None = None,
-) -> MemoryPlan:
-    """The cheapest plan whose arena, of `size` bytes in all, is at most `ram`, and whose cost at most `slower`.
-
-    PlanError where there is none, with the bytes or the work that are short. `unit` as for plan_rows().
-    """
-    plans = row_plans(model, layers, libraries, stream, unit=unit)
-    fitting = [plan for plan in plans if size(plan.memory) <= ram]
-    if fitting and (slower is None or fitting[-1].slower <= slower):
-        return fitting[-1].memory
-    cheap = [size(plan.memory) for plan in plans if slower is None or plan.slower <= slower]
-    if not cheap and slower is not None:
-        raise _too_slow(model, plans[-1].slower, slower)
-    least = min(cheap)
-    limit = "" if slower is None else f" with at most {100 * slower:g} % more work"
-    what = f"the model takes at least {least:,} bytes of RAM{limit}, {least - ram:,} more than there are"
-    if fitting:
-        what += f"; {ram:,} bytes are enough for an estimated {100 * fitting[-1].slower:.2f} % more work"
-    hint = f"Allow {least:,} bytes, or {'more work' if fitting else 'take a smaller model'}"
-    raise PlanError(what, where=model.where, hint=hint)
-
-
-def _planned(
-    model: Model,
-    layers: Sequence[Layer],
-    libraries: Sequence[KernelLibrary],
-    chain: Chain,
-    cut: Cut,
-    budget: float,
-    stream: Stream | None = None,
-) -> MemoryPlan:
-    """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
-    work = sum(layer.macs for layer in layers)
-    spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
-    left = (budget - spent) / work if work else 0.0
-    return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=max(0.0, left))
 
 
 def chain_of(
@@ -370,10 +373,10 @@ def _without_code(layer: Layer) -> Layer:
 
 
 def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, stream: Stream | None = None) -> Layer:
-    assert segment.pace is not None
-    schedule = segment.schedule(chain)
+    assert segment.run is not None
+    schedule = segment.run.schedule
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
-    places, at = row_places(chain, schedule)
+    places, at = segment.run.places, segment.run.buffer_bytes
     buffers: dict[int, RowBuffer] = {}
     for form in forms.values():
         for rows in (*form.inputs, form.output):
@@ -407,7 +410,7 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
         sums=sums,
         scratch=at,
         distances=_distances(chain, schedule.distances),
-        cost=schedule.cost,
+        cost=segment.cost,
         stream=streamed,
     )
     last = members[-1]

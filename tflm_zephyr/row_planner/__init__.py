@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from tflm_zephyr.row_planner.chain import Chain, Operation, RowTensor, Way, Window
+from tflm_zephyr.row_planner.dry_runs import DryRun, DryRuns
 from tflm_zephyr.row_planner.front import Cut, Segment, front
 from tflm_zephyr.row_planner.loops import Loop, folded, unfolded
-from tflm_zephyr.row_planner.places import row_places
-from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step, scheduled
+from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step
 
 __all__ = [
     "Chain",
     "Cut",
+    "DryRun",
+    "DryRuns",
     "Loop",
     "Operation",
     "Pace",
@@ -23,7 +25,5 @@ __all__ = [
     "Window",
     "folded",
     "front",
-    "row_places",
-    "scheduled",
     "unfolded",
 ]

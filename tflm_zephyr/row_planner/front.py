@@ -9,13 +9,13 @@ that is lost between buffers is not counted: the caller places them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
 
 from tflm_zephyr.row_planner.chain import Chain, Way
-from tflm_zephyr.row_planner.places import row_places
-from tflm_zephyr.row_planner.schedule import Pace, Schedule, scheduled
+from tflm_zephyr.row_planner.dry_runs import DryRun, DryRuns
+from tflm_zephyr.row_planner.schedule import Pace
 
 PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 0), Pace(4, 0), Pace(6, 0), Pace(8, 0), Pace(16, 0))
 LONGEST = 40
@@ -32,7 +32,8 @@ _NEGLIGIBLE = 0.0002
 class Segment:
     """Operations first <= k < last, row by row at a pace, or one on whole tensors where `pace` is None.
 
-    `saved`: bytes that the output of an operation on whole tensors shares with its input.
+    `saved`: bytes that the output of an operation on whole tensors shares with its input. `run`: the dry run of one
+    that runs row by row.
     """
 
     first: int
@@ -41,11 +42,7 @@ class Segment:
     bytes: int
     cost: float
     saved: int = 0
-
-    def schedule(self, chain: Chain) -> Schedule:
-        """The steps of a segment that runs row by row."""
-        assert self.pace is not None
-        return scheduled(chain, self.first, self.last, self.pace)
+    run: DryRun | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -67,13 +64,16 @@ class _Point:
     before: _Point | None = None
 
 
-def front(chain: Chain, total: float = 0.0, *, work: int | None = None) -> tuple[Cut, ...]:
+def front(
+    chain: Chain, total: float = 0.0, *, work: int | None = None, runs: DryRuns | None = None
+) -> tuple[Cut, ...]:
     """Cuts none of which is both no larger and no dearer than another one; the smallest first.
 
     `total` is the cost of the chain's rows, which small costs are compared with. `work` limits the search, in steps of
-    dry runs: longer segments are left out when it is spent, never short ones before long ones.
+    dry runs: longer segments are left out when it is spent, never short ones before long ones. `runs`: dry runs that
+    fronts of the same tensors share.
     """
-    sizes = _Sizes(chain)
+    sizes = _Sizes(chain, DryRuns() if runs is None else runs)
     count = len(chain.operations)
     ending = _segments(chain, sizes, total, max(_LEAST_WORK, WORK * count) if work is None else work)
     return tuple(_cut(point) for point in _best(chain, ending))
@@ -92,18 +92,11 @@ def _best(chain: Chain, ending: Sequence[Sequence[Segment]]) -> list[_Point]:
     return points[-1]
 
 
-def row_bytes(chain: Chain, schedule: Schedule, first: int, last: int) -> int:
-    """Bytes of a segment's row buffers, of what its operations keep, and of their largest scratch buffer."""
-    operations = chain.operations[first:last]
-    _, buffers = row_places(chain, schedule)
-    kept = sum(chain.aligned(operation.kept) for operation in operations)
-    return buffers + kept + max(chain.aligned(operation.scratch) for operation in operations)
-
-
 class _Sizes:
     """Bytes alive while operations run."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Chain, runs: DryRuns) -> None:
+        self._runs = runs.of(chain)
         count = len(chain.operations)
         born, dead = [0] * (count + 2), [0] * (count + 3)
         for first, last, size in chain.lives.values():
@@ -126,18 +119,25 @@ class _Sizes:
         inner = sum(self._chain.aligned(tensors[tensor].size) for tensor in self._chain.inner(first, last))
         return self.alive(first, last) - inner
 
-    def by_rows(self, schedule: Schedule, first: int, last: int) -> int:
-        """The same with row buffers."""
-        return self.mapped(first, last) - self.shared(schedule) + row_bytes(self._chain, schedule, first, last)
+    def run(self, first: int, last: int, pace: Pace) -> DryRun:
+        """The dry run of a segment."""
+        return self._runs(first, last, pace)
 
-    def shared(self, schedule: Schedule) -> int:
+    def by_rows(self, run: DryRun, first: int, last: int) -> int:
+        """The same with row buffers, what the operations keep, and their largest scratch buffer."""
+        operations = self._chain.operations[first:last]
+        kept = sum(self._chain.aligned(operation.kept) for operation in operations)
+        scratch = max(self._chain.aligned(operation.scratch) for operation in operations)
+        return self.mapped(first, last) - self.shared(run) + run.buffer_bytes + kept + scratch
+
+    def shared(self, run: DryRun) -> int:
         """The most bytes that an output shares with an input."""
         chain, tensors = self._chain, self._chain.tensors
         return max(
             (
                 min(chain.aligned(tensors[given].size),
                     chain.aligned(tensors[taken].size) - chain.aligned(max(0, distance)))
-                for (given, taken), distance in schedule.distances.items()
+                for (given, taken), distance in run.schedule.distances.items()
                 if chain.can_share(given, taken)
             ),
             default=0,
@@ -195,17 +195,17 @@ def _paced(
     for pace in PACES:
         if pace.rows >= rows > 1:
             return
-        schedule = scheduled(chain, first, last, pace)
-        used = sizes.by_rows(schedule, first, last)
+        run = sizes.run(first, last, pace)
+        used, cost = sizes.by_rows(run, first, last), run.schedule.cost(chain)
         if used >= worst:
-            yield None, len(schedule.steps)
+            yield None, len(run.schedule.steps)
             if pace.most == 1:
                 return
             continue
-        fresh = (used, schedule.cost) not in seen
-        seen.add((used, schedule.cost))
-        yield (Segment(first, last, pace, used, schedule.cost) if fresh else None), len(schedule.steps)
-        if schedule.cost <= _NEGLIGIBLE * total:
+        fresh = (used, cost) not in seen
+        seen.add((used, cost))
+        yield (Segment(first, last, pace, used, cost, run=run) if fresh else None), len(run.schedule.steps)
+        if cost <= _NEGLIGIBLE * total:
             return
 
 

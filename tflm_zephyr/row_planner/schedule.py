@@ -36,15 +36,30 @@ class Schedule:
 
     `capacities` are the rows that each row buffer holds. `distances` tell by (input, output), both stored whole, how
     many bytes the input must start above the output's start at least, so that no row overwrites unread ones; negative
-    where it may start below. `cost` is that of the calls and the moves. `spans` are of row buffers: from which step to
-    which one each of their fillings is needed, both included; a filling ends where none of its rows is needed any more.
+    where it may start below. `spans` are of row buffers: from which step to which one each of their fillings is needed,
+    both included; a filling ends where none of its rows is needed any more. `counts` has by operation how many steps
+    there are of each number of rows.
     """
 
     steps: tuple[Step, ...]
     capacities: Mapping[int, int]
     distances: Mapping[tuple[int, int], int]
-    cost: float
     spans: Mapping[int, tuple[tuple[int, int], ...]]
+    counts: Mapping[int, Mapping[int, int]]
+
+    def cost(self, chain: Chain) -> float:
+        """The cost of the calls and the moves, with the costs of the operations in `chain`."""
+        operations, tensors = chain.operations, chain.tensors
+        total = 0.0
+        for k, counts in self.counts.items():
+            operation = operations[k]
+            total += sum(times * operation.cost(count) for count, times in counts.items())
+            output = operation.writes[0]
+            held = self.capacities.get(output, 0)
+            if 0 < held < tensors[output].rows:
+                moved = sum(times * max(0, held - count) for count, times in counts.items())
+                total += moved * tensors[output].row_bytes * chain.move_cost
+        return total
 
 
 def scheduled(chain: Chain, first: int, last: int, pace: Pace) -> Schedule:
@@ -103,7 +118,7 @@ class _DryRun:
             self._ensure(k, self._rows[k])
         self._look_back()
         spans = {tensor: tuple(reversed(found)) for tensor, found in self._spans.items()}
-        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), self._cost(), spans)
+        return Schedule(tuple(self._steps), dict(self._most), dict(self._distances), spans, self._counts)
 
     def _ensure(self, k: int, end: int) -> None:
         """Compute the rows of `k` below `end`."""
@@ -156,19 +171,6 @@ class _DryRun:
             above = reach - row * source.row_bytes if row < source.rows else -source.size
             if above > self._distances.get((given, output), -source.size - 1):
                 self._distances[given, output] = above
-
-    def _cost(self) -> float:
-        operations, tensors = self._chain.operations, self._chain.tensors
-        total = 0.0
-        for k, counts in self._counts.items():
-            operation = operations[k]
-            total += sum(times * operation.cost(count) for count, times in counts.items())
-            output = operation.writes[0]
-            held = self._most.get(output, 0)
-            if 0 < held < tensors[output].rows:
-                moved = sum(times * max(0, held - count) for count, times in counts.items())
-                total += moved * tensors[output].row_bytes * self._chain.move_cost
-        return total
 
 
 def _windows(chain: Chain, k: int) -> tuple[Window, ...]:
