@@ -4,44 +4,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from tflm_zephyr.compiler import Layer
 from tflm_zephyr.compiler.memory_plan import MemoryPlan, plan_memory
-from tflm_zephyr.compiler.row_plan import chain_of, with_segments
-from tflm_zephyr.compiler.row_stream import Stream
-from tflm_zephyr.compiler.step_work import StepWork
-from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.model import Model
-from tflm_zephyr.row_planner import Chain, Cut, Pace, Segment
+from tflm_zephyr.compiler.row_plan import RowPlanning, with_segments
+from tflm_zephyr.row_planner import Chain, Cut, DryRuns, Pace, Segment
 
 PACES = (Pace(1, 1), Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(3, 2), Pace(5, 0))
 
 
-def forced(seed: int) -> Callable[..., MemoryPlan]:
-    """A function in the place of compilation.plan_rows."""
+def forced(seed: int) -> Callable[[RowPlanning, float], MemoryPlan]:
+    """A method in the place of RowPlanning.smallest()."""
 
-    def plan(
-        model: Model,
-        layers: Sequence[Layer],
-        libraries: Sequence[KernelLibrary],
-        *,
-        slower: float = 0.0,
-        stream: Stream | None = None,
-        unit: StepWork | None = None,
-    ) -> MemoryPlan:
-        chain = chain_of(model, layers, libraries, stream, unit)
+    def plan(planning: RowPlanning, slower: float) -> MemoryPlan:
+        stream = planning.stream
         least = 1 if stream is None else stream.last - stream.skipped + 2
         rng = random.Random(seed)
-        cut = Cut(tuple(_segments(chain, rng, least)), 0, 0.0)
-        return plan_memory(model, with_segments(chain, layers, cut, stream), libraries, slower=slower)
+        cut = Cut(tuple(_segments(planning.chain, rng, least)), 0, 0.0)
+        layers = with_segments(planning.chain, planning.layers, cut, stream)
+        return plan_memory(planning.model, layers, planning.libraries, slower=slower)
 
     return plan
 
 
 def _segments(chain: Chain, rng: random.Random, least: int) -> Iterator[Segment]:
     """Segments of random lengths; the first one has `least` operations or more."""
-    first = 0
+    first, run = 0, DryRuns().of(chain)
     while first < len(chain.operations):
         last = first + 1
         if chain.operations[first].streams:
@@ -49,5 +37,6 @@ def _segments(chain: Chain, rng: random.Random, least: int) -> Iterator[Segment]
                 last < len(chain.operations) and chain.operations[last].streams and (last < least or rng.random() < 0.8)
             ):
                 last += 1
-            yield Segment(first, last, rng.choice(PACES), 0, 0.0)
+            pace = rng.choice(PACES)
+            yield Segment(first, last, pace, 0, 0.0, run=run(first, last, pace))
         first = last

@@ -16,7 +16,8 @@ from tests.helpers.compiled_host import Checkouts, build_all, generated
 from tests.helpers.forced_rows import forced
 from tests.host.row_networks import row_network
 from tests.zephyr.models import efficientnet, mobilenet
-from tflm_zephyr.compiler import compilation, compile_model
+from tflm_zephyr.compiler import CompilerOptions, compile_model
+from tflm_zephyr.compiler.row_plan import RowPlanning
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import load_model
@@ -46,7 +47,7 @@ def written(folder: Path, first: int, kind: str = "int8") -> list[Path]:
 def can_stream(path: Path, kernels: str) -> bool:
     """Whether the model's input can come row by row; where it cannot, the reason names a layer."""
     try:
-        compile_model(load_model(path), (kernel_library(kernels),), stream=True)
+        compile_model(load_model(path), (kernel_library(kernels),), CompilerOptions(stream=True))
     except ModelError as error:
         assert "layer" in error.what
         return False
@@ -58,7 +59,7 @@ def can_stream(path: Path, kernels: str) -> bool:
 def test_rows_of_random_networks(
     first: int, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(first))
+    monkeypatch.setattr(RowPlanning, "smallest", forced(first))
     assert check(written(tmp_path, first), tmp_path, kernels, checkouts) > 4 * EACH
 
 
@@ -68,7 +69,7 @@ def test_rows_of_random_networks(
 def test_rows_of_networks_of_other_types(
     first: int, kind: str, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(first))
+    monkeypatch.setattr(RowPlanning, "smallest", forced(first))
     assert check(written(tmp_path, first, kind), tmp_path, kernels, checkouts) > 4 * EACH
 
 
@@ -76,7 +77,7 @@ def test_rows_of_networks_of_other_types(
 def test_rows_of_blocks_that_scale_their_channels(
     kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(1))
+    monkeypatch.setattr(RowPlanning, "smallest", forced(1))
     path = tmp_path / "net.tflite"
     path.write_bytes(efficientnet(32, most=3))
     assert check([path], tmp_path, kernels, checkouts) > 20
@@ -99,7 +100,7 @@ def test_rows_of_a_mobilenet_in_colour(kernels: str, tmp_path: Path, checkouts: 
 def test_streamed_input_of_random_networks(
     first: int, kernels: str, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(first))
+    monkeypatch.setattr(RowPlanning, "smallest", forced(first))
     models = [path for path in written(tmp_path, first) if can_stream(path, kernels)]
     assert len(models) > EACH // 2
     assert check(models, tmp_path, kernels, checkouts, stream=True) > 2 * EACH

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.compiled_host import Checkouts, HostNetwork, build, generated
 from tests.helpers.forced_rows import forced
 from tests.helpers.stateful_models import stateful
-from tflm_zephyr.compiler import compilation
+from tflm_zephyr.compiler.row_plan import RowPlanning
 from tflm_zephyr.host import run_many
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
@@ -34,7 +34,7 @@ def forget(net: HostNetwork, value: int) -> None:
 def test_a_state_lasts_from_window_to_window(
     kernels: str, stream: bool, tmp_path: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "plan_rows", forced(1))
+    monkeypatch.setattr(RowPlanning, "smallest", forced(1))
     path = tmp_path / "net.tflite"
     path.write_bytes(stateful())
     made = generated(path, tmp_path / "app", kernels, checkouts.revision, rows=True, slower=1000, stream=stream)

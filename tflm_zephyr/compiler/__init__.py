@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.compiler.compilation import FrontPoint, compile_model, front_of, why_not
+from tflm_zephyr.compiler.compilation import why_not
 from tflm_zephyr.compiler.fast_layers import FAST_KEYS
 from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
 from tflm_zephyr.compiler.program import (
@@ -17,6 +17,7 @@ from tflm_zephyr.compiler.program import (
     Pointer,
     Value,
 )
+from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
 
 __all__ = [
     "CMSIS_HEADER",
@@ -24,14 +25,15 @@ __all__ = [
     "SCRATCH",
     "Call",
     "CompiledModel",
+    "CompilerOptions",
     "ConstantArray",
     "FrontPoint",
     "Layer",
     "PixelRuns",
     "Place",
     "Pointer",
+    "Search",
     "Value",
     "compile_model",
-    "front_of",
     "why_not",
 ]

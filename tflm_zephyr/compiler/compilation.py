@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model + kernel libraries -> CompiledModel: each operator as a layer, one plan for all memory, and its proof."""
+"""Model + kernel libraries -> layers, each by the kernels that it may have; with a memory plan a proven model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -12,9 +12,9 @@ from tflm_zephyr.compiler.fast_layers import fast_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import FlatModel, flatten, needs_flattening
 from tflm_zephyr.compiler.framed import Registrations, framed_layer
-from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, choice_of, smaller_choices
+from tflm_zephyr.compiler.kernel_choice import Choice, choice_of
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
-from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, plan_scopes
+from tflm_zephyr.compiler.memory_plan import MemoryPlan
 from tflm_zephyr.compiler.operators import (
     activation,
     arithmetic,
@@ -31,20 +31,18 @@ from tflm_zephyr.compiler.operators import (
     slicing,
 )
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import CompiledModel, Layer, Place, more_work
+from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
 from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
-from tflm_zephyr.compiler.row_plan import plan_rows, plan_within, row_plans
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
 from tflm_zephyr.compiler.shapes import misfit
 from tflm_zephyr.compiler.step_work import StepWork, step_work
-from tflm_zephyr.errors import ModelError, PlanError
+from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import ALIGNMENT, cortex_m_sizes
 
 _POINTER_BYTES = 4
-_LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
 
 _FAMILIES = (
     activation,
@@ -72,170 +70,15 @@ ROWS: Mapping[str, RowRule] = dict(
 )
 
 
-def compile_model(
-    model: Model,
-    libraries: Sequence[KernelLibrary],
-    *,
-    registrations: Registrations | None = None,
-    slower: float | None = None,
-    rows: bool = False,
-    ram: int | None = None,
-    stream: bool = False,
-    fast: bool = False,
-    pick: bool = False,
-    larger: int | None = None,
-) -> CompiledModel:
-    """`model`, its operators in the order in which they are to run, as calls of the kernels of `libraries`.
-
-    The libraries are of one name, one for each kind of core that the code is compiled for; the code is right on all.
-    An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
-    operator, where they do not. `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER,
-    or with `ram` for any. `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes
-    that the model is to fit in, by rows or not, at the least cost; PlanError where no plan does. `stream`: the input
-    comes row by row, and is never there as a whole; ModelError, naming a layer, where it cannot. `fast`: operators
-    that have one of our own kernels call that; with `pick` only those that are estimated to be faster so, with code
-    and constants that take at most `larger` bytes of flash more than CMSIS-NN's, or any number where that is None.
-    """
-    source = _Source(model, libraries, registrations or {})
-    ways = _Ways(slower, rows, ram, stream)
-    choice = source.choice(larger) if fast and pick else None
-    if choice is None:
-        parts = source.parts(fast)
-        return parts.compiled(*ways.memory(parts))
-    choice, parts, (memory, steps) = _picked(source, ways, choice)
-    if ram is None and choice.own:
-        choice = replace(choice, other_arena_bytes=_without_ours(source, ways))
-    return parts.compiled(memory, steps, choice)
-
-
 @dataclass(frozen=True)
-class _Ways:
-    """The ways to plan a model's memory that compile_model() was asked for."""
-
-    slower: float | None
-    rows: bool
-    ram: int | None
-    stream: bool
-
-    def memory(self, parts: _UnplacedModel) -> tuple[MemoryPlan, int]:
-        """The plan, and its number of steps. PlanError and ModelError as compile_model()."""
-        model, layers, libraries, steps = parts.running, parts.layers, parts.factory.libraries, len(parts.layers)
-        streamed = parts.stream() if self.stream else None
-        if parts.factory.flat is not None:
-            return plan_scopes(parts.original, parts.factory.flat, layers)
-        if self.ram is not None:
-            arena, most = parts.arena_bytes, self.slower
-            plan = plan_within(model, layers, libraries, self.ram, arena, slower=most, stream=streamed, unit=parts.unit)
-            return plan, steps
-        budget = SLOWER if self.slower is None else self.slower
-        if streamed is not None or self.rows:
-            plan = plan_rows(model, layers, libraries, slower=budget, stream=streamed, unit=parts.unit)
-            return plan, steps
-        return plan_memory(model, layers, libraries, slower=budget), steps
-
-
-_Planned = tuple[Choice, "_UnplacedModel", tuple[MemoryPlan, int]]
-
-
-def _picked(source: _Source, ways: _Ways, choice: Choice) -> _Planned:
-    """The choice, or where `ram` asks for it one with less RAM, and its plan. PlanError where none fits."""
-    parts = source.parts(choice)
-    if ways.ram is None or parts.factory.flat is not None:
-        return choice, parts, ways.memory(parts)
-    found: list[tuple[float, _Planned]] = []
-    refusals: list[PlanError] = []
-    for one in _ladder(source, ways, choice):
-        if found and not one.own & one.options.keys():
-            break  # CMSIS-NN's kernels alone, for where nothing else fits
-        try:
-            parts = source.parts(one)
-            memory = ways.memory(parts)
-        except PlanError as error:
-            refusals.append(error)
-            continue
-        more = more_work(memory[0].layers)
-        found.append((one.cycles * (1 + more), (one, parts, memory)))
-        if one.own == choice.own and more <= _LITTLE:
-            break
-    if not found:
-        raise refusals[-1]
-    return min(found, key=lambda each: each[0])[1]
-
-
-def _ladder(source: _Source, ways: _Ways, choice: Choice) -> Iterator[Choice]:
-    """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's."""
-    yield choice
-    streamed = source.parts(choice).stream() if ways.stream else None
-
-    def whole(one: Choice) -> MemoryPlan:
-        parts = source.parts(one)
-        return plan_memory(parts.running, parts.layers, parts.factory.libraries, slower=ways.slower or 0.0)
-
-    def by_rows(one: Choice) -> MemoryPlan:
-        parts, slower = source.parts(one), SLOWER if ways.slower is None else ways.slower
-        libraries = parts.factory.libraries
-        return plan_rows(parts.running, parts.layers, libraries, slower=slower, stream=streamed, unit=parts.unit)
-
-    assert ways.ram is not None
-    for plan in (by_rows,) if ways.stream else (whole, by_rows):
-        for smaller, memory in smaller_choices(choice, plan):
-            if source.parts(smaller).arena_bytes(memory) <= ways.ram:
-                yield smaller
-                break
-    yield choice.without(choice.own, LESS_RAM)
-
-
-def _without_ours(source: _Source, ways: _Ways) -> int | None:
-    """All RAM of the same model without our kernels; None where that cannot be planned within the same limits."""
-    parts = source.parts(fast=False)
-    try:
-        memory, _ = ways.memory(parts)
-    except PlanError:
-        return None
-    return parts.arena_bytes(memory)
-
-
-@dataclass(frozen=True)
-class FrontPoint:
-    """A way to run a model, and the estimated share of its work that this costs more than whole layers do."""
-
-    compiled: CompiledModel
-    slower: float
-
-
-def front_of(
-    model: Model,
-    libraries: Sequence[KernelLibrary],
-    *,
-    registrations: Registrations | None = None,
-    stream: bool = False,
-    fast: bool = False,
-    pick: bool = False,
-) -> tuple[FrontPoint, ...]:
-    """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
-
-    `stream`: those whose input comes row by row; ModelError, naming a layer, where it cannot. The
-    others are those of compile_model().
-    """
-    source = _Source(model, libraries, registrations or {})
-    choice = source.choice(None) if fast and pick else None
-    parts = source.parts(fast if choice is None else choice)
-    streamed = parts.stream() if stream else None
-    if parts.factory.flat is not None:
-        return (FrontPoint(parts.compiled(*_Ways(None, False, None, stream).memory(parts), choice), 0.0),)
-    plans = row_plans(model, parts.layers, libraries, streamed, unit=parts.unit)
-    return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
-
-
-@dataclass(frozen=True)
-class _Source:
+class LayerSource:
     """A model, and the kernels that it may have."""
 
     model: Model
     libraries: Sequence[KernelLibrary]
     registrations: Registrations
 
-    def parts(self, fast: bool | Choice) -> _UnplacedModel:
+    def parts(self, fast: bool | Choice) -> UnplacedModel:
         """All but memory: with our kernels in every layer that one takes, in none, or as chosen."""
         flat, running, bodies, nodes = self._flattened()
         _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
@@ -245,9 +88,9 @@ class _Source:
         unit = step_work(layers, choice)
         if unit is not None:
             layers = [unit.priced(node, layer) for node, layer in zip(nodes, layers, strict=True)]
-        return _UnplacedModel(self.model, running, factory, bodies, tuple(layers), unit)
+        return UnplacedModel(self.model, running, factory, bodies, tuple(layers), unit)
 
-    def choice(self, larger: int | None) -> Choice | None:
+    def choice(self, more_flash: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
         _, _, _, nodes = self._flattened()
 
@@ -260,7 +103,7 @@ class _Source:
             except (NotDirectError, ModelError):
                 return None
 
-        return choice_of(nodes, own, other, self.libraries, larger)
+        return choice_of(nodes, own, other, self.libraries, more_flash)
 
     def _flattened(self) -> tuple[FlatModel | None, Model, dict[int, tuple[int, ...]], list[Node]]:
         """The flat form of a model with subgraphs, what runs, the operators of its subgraphs, and all of them."""
@@ -370,7 +213,7 @@ class _LayerFactory:
 
 
 @dataclass(frozen=True)
-class _UnplacedModel:
+class UnplacedModel:
     """All of a compiled model but its memory. `running` is the `original`, or its flat form.
 
     `unit`: that of the layers' work, where kernels were chosen by their costs.
@@ -382,6 +225,16 @@ class _UnplacedModel:
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
     unit: StepWork | None
+
+    @property
+    def flat(self) -> FlatModel | None:
+        """The flat form of a model with subgraphs."""
+        return self.factory.flat
+
+    @property
+    def libraries(self) -> Sequence[KernelLibrary]:
+        """The kernel libraries, one for each kind of core."""
+        return self.factory.libraries
 
     def stream(self) -> Stream:
         """The input that comes row by row. ModelError where none can."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers -> the same with segments of them that run row by row, where that makes the model's memory smaller.
 
-The planner of segments (row_planner) offers cuts of the model, with estimates of their bytes and costs; those that may be
-the best are planned exactly, as a model without segments is.
+The planner of segments (row_planner) offers cuts of the model, with estimates of their bytes and costs; those that may
+be the best are planned exactly, as a model without segments is.
 """
 
 from __future__ import annotations
@@ -162,9 +162,7 @@ class RowPlanning:
     def _by_cost(self, ram: int) -> Iterator[tuple[float, Callable[[], MemoryPlan]]]:
         """Plans that may fit, each with a share of the work that it costs at least about, the cheapest first."""
         budgets = self._whole_budgets
-        plans = [
-            (least, partial(self.whole, slower)) for least, slower in zip((0.0, *budgets), budgets, strict=False)
-        ]
+        plans = [(least, partial(self.whole, slower)) for least, slower in zip((0.0, *budgets), budgets, strict=False)]
         work = self.work or 1
         plans += [(cut.cost / work, partial(self._roughly, cut)) for cut in self.cuts if cut.bytes <= ram]
         return iter(sorted(plans, key=lambda plan: plan[0]))

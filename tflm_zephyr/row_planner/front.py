@@ -64,9 +64,7 @@ class _Point:
     before: _Point | None = None
 
 
-def front(
-    chain: Chain, total: float = 0.0, *, work: int | None = None, runs: DryRuns | None = None
-) -> tuple[Cut, ...]:
+def front(chain: Chain, total: float = 0.0, *, work: int | None = None, runs: DryRuns | None = None) -> tuple[Cut, ...]:
     """Cuts none of which is both no larger and no dearer than another one; the smallest first.
 
     `total` is the cost of the chain's rows, which small costs are compared with. `work` limits the search, in steps of

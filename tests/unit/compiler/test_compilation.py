@@ -11,7 +11,7 @@ from tests.helpers.small_models import dense, unary
 from tests.host.chained_networks import chained_network
 from tests.host.operator_models import Case, Spec
 from tests.zephyr.models import flat_convolutions, mobilenet
-from tflm_zephyr.compiler import CompiledModel, compile_model, why_not
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compile_model, why_not
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
 from tflm_zephyr.model import parse_model
@@ -83,7 +83,7 @@ def layer_bytes(compiled: CompiledModel) -> list[int]:
 
 def test_more_work_is_taken_for_less_memory() -> None:
     model = parse_model(mobilenet(24))
-    sizes = [compile_model(model, (M3,), slower=share).arena_bytes for share in (0.0, 0.03, 1.0)]
+    sizes = [compile_model(model, (M3,), CompilerOptions(slower=share)).arena_bytes for share in (0.0, 0.03, 1.0)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1]
 

@@ -10,7 +10,7 @@ from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_layers import KINDS, random_layers
 from tests.host.operator_models import Case, Spec
-from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, plan_proof
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, compile_model, plan_proof
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
@@ -27,7 +27,7 @@ POINTWISE = Case(
 
 
 def compiled(case: Case) -> CompiledModel:
-    return compile_model(parse_model(case.build()), (M3,), fast=True)
+    return compile_model(parse_model(case.build()), (M3,), CompilerOptions(fast=True))
 
 
 def layer_of(case: Case) -> Layer:
@@ -38,7 +38,7 @@ def layer_of(case: Case) -> Layer:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_kernel(kind: str) -> None:
     model = parse_model(random_layers(kind, 3, 4))
-    assert all(layer.fast for layer in compile_model(model, (M3,), fast=True).layers)
+    assert all(layer.fast for layer in compile_model(model, (M3,), CompilerOptions(fast=True)).layers)
     assert not any(layer.fast for layer in compile_model(model, (M3,)).layers)
 
 
@@ -69,7 +69,7 @@ RELU = Case("RELU", (Spec((1, 4), "int8", scale=0.1),), (Spec((1, 4), "int8", sc
     [(changed(1, zero_point=3), M3, "zero point"), (RELU, M3, "of a kind"), (POINTWISE, HELIUM, "Helium")],
 )
 def test_other_layers_say_why(case: Case, library: KernelLibrary, why: str) -> None:
-    (layer,) = compile_model(parse_model(case.build()), (library,), fast=True).layers
+    (layer,) = compile_model(parse_model(case.build()), (library,), CompilerOptions(fast=True)).layers
     assert not layer.fast
     assert why in layer.not_fast
 
@@ -118,8 +118,8 @@ def backwards(layer: Layer) -> bool:
 def test_layers_of_one_size_go_down_and_up(dsp: bool) -> None:
     library = kernel_library("cmsis_nn", dsp=dsp)
     kinds = ["DEPTHWISE_CONV_2D", "CONV_2D"] * 4
-    program = compile_model(parse_model(chained(kinds)), (library,), fast=True)
-    size, two = 12 * 12 * 16, compile_model(parse_model(chained(kinds[:2])), (library,), fast=True)
+    program = compile_model(parse_model(chained(kinds)), (library,), CompilerOptions(fast=True))
+    size, two = 12 * 12 * 16, compile_model(parse_model(chained(kinds[:2])), (library,), CompilerOptions(fast=True))
     assert program.arena_bytes == two.arena_bytes < 1.5 * size
     assert {backwards(layer) for layer in program.layers} == {True, False}
     for layer in program.layers:
@@ -132,7 +132,9 @@ def test_layers_of_one_size_go_down_and_up(dsp: bool) -> None:
 
 
 def test_the_proof_refuses_the_other_direction() -> None:
-    program = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"] * 2)), (M3,), fast=True)
+    program = compile_model(
+        parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"] * 2)), (M3,), CompilerOptions(fast=True)
+    )
     layer = next(one for one in program.layers if backwards(one))
     call = layer.calls[0]
     forwards = replace(call, blocks=call.blocks[::-1])
@@ -143,9 +145,11 @@ def test_the_proof_refuses_the_other_direction() -> None:
 
 def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
     library = kernel_library("cmsis_nn", dsp=True)
-    tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), fast=True)
+    tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), CompilerOptions(fast=True))
     assert tall.layers[0].calls[0].function.startswith("tflm_fast::Depthwise<Shape, 4, 1, Rounding")
-    wide = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), fast=True)
+    wide = compile_model(
+        parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), CompilerOptions(fast=True)
+    )
     assert wide.layers[0].fast and "Depthwise<Shape, 4, 1," in wide.layers[0].calls[0].function
 
 
@@ -160,8 +164,8 @@ def test_the_report_says_which_layers_are_fast() -> None:
 
 def test_dsp_cores_take_scratch_and_joined_weights() -> None:
     m4 = kernel_library("cmsis_nn", dsp=True)
-    (layer,) = compile_model(parse_model(POINTWISE.build()), (m4,), fast=True).layers
+    (layer,) = compile_model(parse_model(POINTWISE.build()), (m4,), CompilerOptions(fast=True)).layers
     assert layer.calls[0].function == "tflm_fast::Pointwise<4, 6, true, Rounding>"
     assert layer.scratch_bytes == 4 * 4 * 2
-    (both,) = compile_model(parse_model(POINTWISE.build()), (m4, M3), fast=True).layers
+    (both,) = compile_model(parse_model(POINTWISE.build()), (m4, M3), CompilerOptions(fast=True)).layers
     assert "Joined" not in both.locals[0].text

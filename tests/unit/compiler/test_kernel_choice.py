@@ -11,7 +11,7 @@ import pytest
 from benchmarks.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import CompiledModel, compilation, compile_model, kernel_choice
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compilation, compile_model, kernel_choice
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
@@ -42,7 +42,7 @@ def picked(
     *layers: GridLayer, core: KernelLibrary = M3, larger: int | None = None, ram: int | None = None
 ) -> CompiledModel:
     model = parse_model(grid_model(layers))
-    return compile_model(model, (core,), fast=True, pick=True, larger=larger, ram=ram)
+    return compile_model(model, (core,), CompilerOptions(fast=True, pick=True, more_flash=larger, ram=ram))
 
 
 @pytest.mark.usefixtures("slow_windows")
@@ -56,14 +56,14 @@ def test_each_layer_has_the_kernel_with_fewer_cycles() -> None:
 
 def test_every_layer_has_ours_where_nothing_is_picked() -> None:
     model = parse_model(grid_model([FASTER, OTHER]))
-    found = compile_model(model, (M3,), fast=True)
+    found = compile_model(model, (M3,), CompilerOptions(fast=True))
     assert all(layer.fast for layer in found.layers)
     assert found.choice is None
 
 
 def test_the_reference_library_is_no_rival() -> None:
     model = parse_model(grid_model([OTHER]))
-    found = compile_model(model, (kernel_library("reference"),), fast=True, pick=True)
+    found = compile_model(model, (kernel_library("reference"),), CompilerOptions(fast=True, pick=True))
     assert found.layers[0].fast
     assert found.choice is None
 
@@ -110,7 +110,7 @@ def chain(count: int) -> bytes:
 
 def test_ram_is_compared_with_that_of_the_other_kernels() -> None:
     model = parse_model(chain(3))
-    found, other = compile_model(model, (M4,), fast=True, pick=True), compile_model(model, (M4,))
+    found, other = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True)), compile_model(model, (M4,))
     assert found.choice is not None
     assert found.report()["choice"]["cmsis_nn_arena_bytes"] == other.arena_bytes
     said = "--ram limits it" in found.choice.remark(found.arena_bytes, found.slower)
@@ -123,20 +123,23 @@ def test_ram_is_compared_with_that_of_the_other_kernels() -> None:
 
 def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
     model = parse_model(chain(3))
-    fast, other = compile_model(model, (M4,), fast=True), compile_model(model, (M4,))
+    fast, other = compile_model(model, (M4,), CompilerOptions(fast=True)), compile_model(model, (M4,))
     assert fast.layers[0].scratch_bytes > other.layers[0].scratch_bytes
-    least = compile_model(model, (M4,), rows=True, slower=10.0)
-    found = compile_model(model, (M4,), fast=True, pick=True, ram=least.arena_bytes)
+    least = compile_model(model, (M4,), CompilerOptions(rows=True, slower=10.0))
+    found = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=least.arena_bytes))
     assert found.arena_bytes <= least.arena_bytes
     assert {layer.not_fast for layer in found.layers if not layer.fast} <= {"with CMSIS-NN's kernel, for --ram"}
     with pytest.raises(PlanError, match="bytes of RAM"):
-        compile_model(model, (M4,), fast=True, pick=True, ram=500)
+        compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=500))
 
 
 def test_kernels_that_were_not_measured_are_not_free() -> None:
     """Depthwise rows of int16 are of cores with DSP; without a limit on flash they are taken all the same."""
     model = parse_model(grid_model([GridLayer("DEPTHWISE_CONV_2D", 8, 8, 16, 16, (3, 3))]))
-    both = {larger: compile_model(model, (M3, M4), fast=True, pick=True, larger=larger) for larger in (None, 0)}
+    both = {
+        larger: compile_model(model, (M3, M4), CompilerOptions(fast=True, pick=True, more_flash=larger))
+        for larger in (None, 0)
+    }
     assert [both[larger].layers[0].fast for larger in (None, 0)] == [True, False]
     assert both[0].layers[0].not_fast.endswith("as --flash limits flash and that of ours was not measured")
 
@@ -151,20 +154,20 @@ def test_functions_are_counted_once() -> None:
 def test_layers_of_segments_are_not_made_leaner() -> None:
     """A depthwise kernel of cores with DSP can take fewer rows at a time; by rows its layer is the segment's."""
     model = parse_model(mobilenet(32, 0.5, colours=1, most=6))
-    found = compile_model(model, (M4,), fast=True, rows=True, slower=0.1)
+    found = compile_model(model, (M4,), CompilerOptions(fast=True, rows=True, slower=0.1))
     assert found.segments
     assert not any(layer.leaner for layer in found.layers if layer.inside or layer.segment)
 
 
 def test_layers_are_leaner_only_for_less_ram() -> None:
     model = parse_model(mobilenet(32, 0.5, colours=1, most=6))
-    source = compilation._Source(model, (M4,), {})
+    source = compilation.LayerSource(model, (M4,), {})
     choice = source.choice(None)
     assert choice is not None
     given = source.parts(choice).layers
     assert any(layer.leaner for layer in given)
-    wide = compile_model(model, (M4,), fast=True, pick=True, ram=1 << 20)
+    wide = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=1 << 20))
     assert not any(layer.extra_work for layer in wide.layers)
-    less = compile_model(model, (M4,), fast=True, pick=True, slower=0.05)
+    less = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, slower=0.05))
     assert less.arena_bytes < wide.arena_bytes
     assert 0 < less.slower <= 0.05

@@ -66,7 +66,7 @@ def test_a_run_that_is_too_long_is_caught(compiled: CompiledModel) -> None:
 
 
 def test_a_run_that_is_left_out_is_caught(compiled: CompiledModel) -> None:
-    with pytest.raises(PlanError, match="which holds|writes .* over"):
+    with pytest.raises(PlanError, match=r"which holds|writes .* over"):
         prove(changed_runs(compiled, lambda counts: counts[:-1]), PLAIN)
 
 

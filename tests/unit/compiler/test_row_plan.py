@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, front_of
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, Search, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.row_program import RowSegment
 from tflm_zephyr.errors import PlanError
@@ -24,7 +24,7 @@ MODEL = parse_model(mobilenet(32, 0.5, colours=1))
 @pytest.fixture(scope="module")
 def compiled() -> CompiledModel:
     """A small MobileNet whose work may grow by half."""
-    return compile_model(MODEL, PLAIN, rows=True, slower=0.5)
+    return compile_model(MODEL, PLAIN, CompilerOptions(rows=True, slower=0.5))
 
 
 def segment_of(layer: Layer) -> RowSegment:
@@ -48,15 +48,18 @@ def test_rows_make_it_smaller(compiled: CompiledModel) -> None:
 
 
 def test_without_a_budget_no_layer_runs_by_rows() -> None:
-    assert not compile_model(MODEL, PLAIN, rows=True, slower=0.0).segments
+    assert not compile_model(MODEL, PLAIN, CompilerOptions(rows=True, slower=0.0)).segments
 
 
 @pytest.mark.parametrize("dsp", [False, True])
 def test_rows_are_never_larger(dsp: bool) -> None:
     libraries = (kernel_library("cmsis_nn", dsp=dsp),)
-    sizes = [compile_model(MODEL, libraries, rows=True, slower=slower).arena_bytes for slower in (0.0, 0.03, 0.5)]
+    sizes = [
+        compile_model(MODEL, libraries, CompilerOptions(rows=True, slower=slower)).arena_bytes
+        for slower in (0.0, 0.03, 0.5)
+    ]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] <= compile_model(MODEL, libraries, slower=0.0).arena_bytes
+    assert sizes[0] <= compile_model(MODEL, libraries, CompilerOptions(slower=0.0)).arena_bytes
 
 
 def test_a_row_buffer_one_row_too_small_is_caught(compiled: CompiledModel) -> None:
@@ -118,7 +121,7 @@ def test_layers_on_whole_tensors_have_a_reason(compiled: CompiledModel) -> None:
 
 
 def test_the_front_trades_memory_for_work() -> None:
-    points = front_of(MODEL, PLAIN)
+    points = Search(MODEL, PLAIN).front(CompilerOptions())
     sizes = [point.compiled.arena_bytes for point in points]
     costs = [point.slower for point in points]
     assert len(points) >= 4
@@ -129,23 +132,25 @@ def test_the_front_trades_memory_for_work() -> None:
 
 def test_the_smallest_way_within_the_work_is_taken() -> None:
     """The cut with the fewest estimated bytes is not it: packed, its plan is 11 % larger."""
-    smallest = min(point.compiled.arena_bytes for point in front_of(MODEL, PLAIN) if point.slower <= 0.2)
-    assert compile_model(MODEL, PLAIN, rows=True, slower=0.2).arena_bytes == smallest
+    smallest = min(
+        point.compiled.arena_bytes for point in Search(MODEL, PLAIN).front(CompilerOptions()) if point.slower <= 0.2
+    )
+    assert compile_model(MODEL, PLAIN, CompilerOptions(rows=True, slower=0.2)).arena_bytes == smallest
 
 
 @pytest.mark.slow
 def test_the_cheapest_way_that_fits_is_taken() -> None:
-    points = front_of(MODEL, PLAIN)
+    points = Search(MODEL, PLAIN).front(CompilerOptions())
     for point, cheaper in itertools.pairwise(points):
         for ram in (point.compiled.arena_bytes, cheaper.compiled.arena_bytes - 1):
-            assert compile_model(MODEL, PLAIN, ram=ram).arena_bytes == point.compiled.arena_bytes
+            assert compile_model(MODEL, PLAIN, CompilerOptions(ram=ram)).arena_bytes == point.compiled.arena_bytes
 
 
 @pytest.mark.slow
 def test_too_little_memory_says_how_much_is_missing() -> None:
-    least = front_of(MODEL, PLAIN)[0].compiled.arena_bytes
+    least = Search(MODEL, PLAIN).front(CompilerOptions())[0].compiled.arena_bytes
     with pytest.raises(PlanError, match=rf"at least {least:,} bytes of RAM, 100 more than there are"):
-        compile_model(MODEL, PLAIN, ram=least - 100)
+        compile_model(MODEL, PLAIN, CompilerOptions(ram=least - 100))
 
 
 @pytest.mark.slow
@@ -153,7 +158,7 @@ def test_too_little_memory_says_how_much_is_missing() -> None:
 def test_a_budget_of_ram_takes_no_more_work_than_one_of_work(dsp: bool) -> None:
     libraries = (kernel_library("cmsis_nn", dsp=dsp),)
     for slower in (0.02, 0.05, 0.3):
-        one = compile_model(MODEL, libraries, rows=True, slower=slower)
-        other = compile_model(MODEL, libraries, ram=one.arena_bytes)
+        one = compile_model(MODEL, libraries, CompilerOptions(rows=True, slower=slower))
+        other = compile_model(MODEL, libraries, CompilerOptions(ram=one.arena_bytes))
         assert other.arena_bytes <= one.arena_bytes
         assert other.slower <= one.slower

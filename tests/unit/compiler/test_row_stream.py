@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 from tests.helpers.small_models import dense, unary
 from tests.zephyr.models import mobilenet
-from tflm_zephyr.compiler import CompiledModel, Layer, compile_model, front_of
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, Search, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.row_program import RowSegment, StreamedInput
 from tflm_zephyr.errors import ModelError, PlanError
@@ -26,7 +26,7 @@ MODEL = parse_model(mobilenet(32, 0.5))
 @pytest.fixture(scope="module")
 def compiled() -> CompiledModel:
     """A small MobileNet whose work may grow by half."""
-    return compile_model(MODEL, PLAIN, stream=True, slower=0.5)
+    return compile_model(MODEL, PLAIN, CompilerOptions(stream=True, slower=0.5))
 
 
 def streamed(compiled: CompiledModel) -> tuple[Layer, RowSegment, StreamedInput]:
@@ -66,7 +66,7 @@ def test_the_input_is_nowhere_as_a_whole(compiled: CompiledModel) -> None:
     assert buffer.at is not None
     assert buffer.capacity < 5
     assert MODEL.main.inputs[0] not in compiled.offsets
-    assert compiled.arena_bytes < compile_model(MODEL, PLAIN, rows=True, slower=0.5).arena_bytes
+    assert compiled.arena_bytes < compile_model(MODEL, PLAIN, CompilerOptions(rows=True, slower=0.5)).arena_bytes
 
 
 def test_a_buffer_one_row_too_small_is_caught(compiled: CompiledModel) -> None:
@@ -118,17 +118,17 @@ def test_a_state_over_rows_is_caught(compiled: CompiledModel) -> None:
 
 @pytest.mark.slow
 def test_the_front_has_streamed_ways_alone() -> None:
-    points = front_of(MODEL, PLAIN, stream=True)
+    points = Search(MODEL, PLAIN).front(CompilerOptions(stream=True))
     assert len(points) > 1
     assert all(point.compiled.stream is not None for point in points)
     sizes = [point.compiled.arena_bytes for point in points]
     assert sizes == sorted(sizes)
-    assert compile_model(MODEL, PLAIN, stream=True, ram=sizes[1]).arena_bytes == sizes[1]
+    assert compile_model(MODEL, PLAIN, CompilerOptions(stream=True, ram=sizes[1])).arena_bytes == sizes[1]
 
 
 def test_too_little_work_allowed_says_how_much_there_is() -> None:
     with pytest.raises(PlanError, match=r"streamed input makes \d+\.\d % more work at least, and 0 % is allowed"):
-        compile_model(MODEL, PLAIN, stream=True, slower=0.0)
+        compile_model(MODEL, PLAIN, CompilerOptions(stream=True, slower=0.0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -142,7 +142,7 @@ def test_reshapes_come_first(count: int) -> None:
         given.append(image(main, shape))
         main.op("RESHAPE", [given[-2], main.tensor((len(shape),), "int32", data=sizes)], [given[-1]], options={})
     main.inputs, main.outputs = [source], [conv(main, given[-1], (1, 20, 10, 1), (1, 18, 8, 2), (3, 3))]
-    compiled = compile_model(parse_model(model.finish()), PLAIN, stream=True, slower=1.0)
+    compiled = compile_model(parse_model(model.finish()), PLAIN, CompilerOptions(stream=True, slower=1.0))
     _, segment, stream = streamed(compiled)
     assert (stream.input, stream.tensor, stream.rows, stream.row_bytes) == (0, given[-1], 20, 10)
     assert compiled.offsets.keys().isdisjoint(given)
@@ -157,7 +157,9 @@ def test_signals_stream_along_their_length(shape: tuple[int, int, int, int]) -> 
     wide = shape[2] > 1
     taken = (1, 1, 36, 4) if wide else (1, 36, 1, 4)
     main.inputs, main.outputs = [source], [conv(main, source, shape, taken, (1, 5) if wide else (5, 1))]
-    _, segment, stream = streamed(compile_model(parse_model(model.finish()), PLAIN, stream=True, slower=5.0))
+    _, segment, stream = streamed(
+        compile_model(parse_model(model.finish()), PLAIN, CompilerOptions(stream=True, slower=5.0))
+    )
     assert (stream.rows, stream.row_bytes) == (40, 3)
     (buffer,) = [buffer for buffer in segment.buffers if buffer.tensor == source]
     assert buffer.capacity == 5
@@ -172,7 +174,9 @@ def test_rows_that_nobody_reads_are_not_kept() -> None:
     result = image(main, (1, 2, 1, 2))
     main.op("CONV_2D", [source, weights, bias], [result], options={"padding": 1, "stride_h": 5, "stride_w": 5})
     main.inputs, main.outputs = [source], [result]
-    _, _, stream = streamed(compile_model(parse_model(model.finish()), PLAIN, stream=True, slower=50.0))
+    _, _, stream = streamed(
+        compile_model(parse_model(model.finish()), PLAIN, CompilerOptions(stream=True, slower=50.0))
+    )
     assert (stream.rows, stream.read) == (10, 8)
 
 
@@ -189,7 +193,7 @@ def with_second_input() -> bytes:
 
 
 def test_another_input_stays_until_the_last_row() -> None:
-    compiled = compile_model(parse_model(with_second_input()), PLAIN, stream=True, slower=2.0)
+    compiled = compile_model(parse_model(with_second_input()), PLAIN, CompilerOptions(stream=True, slower=2.0))
     layer, _, stream = streamed(compiled)
     other = compiled.model.main.inputs[0]
     assert stream.input == 1
@@ -208,7 +212,7 @@ def test_another_input_stays_until_the_last_row() -> None:
 )
 def test_refusals_name_layer_and_reason(data: bytes, why: str) -> None:
     with pytest.raises(ModelError, match=f"no input can be streamed; input tensor .*: {why}"):
-        compile_model(parse_model(data), PLAIN, stream=True)
+        compile_model(parse_model(data), PLAIN, CompilerOptions(stream=True))
 
 
 def test_two_inputs_of_one_layer_are_refused() -> None:
@@ -218,7 +222,7 @@ def test_two_inputs_of_one_layer_are_refused() -> None:
     main.op("MAXIMUM", [one, other], [result], options={})
     main.inputs, main.outputs = [one, other], [result]
     with pytest.raises(ModelError, match=r"layer 0 \(MAXIMUM\) reads input .*'other' as well"):
-        compile_model(parse_model(model.finish()), PLAIN, stream=True)
+        compile_model(parse_model(model.finish()), PLAIN, CompilerOptions(stream=True))
 
 
 def test_a_late_reader_on_whole_tensors_is_refused() -> None:
@@ -230,7 +234,7 @@ def test_a_late_reader_on_whole_tensors_is_refused() -> None:
     main.op("CONCATENATION", [bent, source], [joined], options={"axis": 3})
     main.inputs, main.outputs = [source], [joined]
     with pytest.raises(ModelError, match=r"layer 1 \(CONCATENATION\) is of a kind"):
-        compile_model(parse_model(model.finish()), PLAIN, stream=True)
+        compile_model(parse_model(model.finish()), PLAIN, CompilerOptions(stream=True))
 
 
 def test_readers_of_another_input_stay_out_of_segments() -> None:
@@ -244,7 +248,7 @@ def test_readers_of_another_input_stay_out_of_segments() -> None:
     last = conv(main, conv(main, added, (1, 20, 20, 8), (1, 18, 18, 8), (3, 3)), (1, 18, 18, 8), (1, 16, 16, 2), (3, 3))
     main.inputs, main.outputs = [x, mask], [last]
     model = parse_model(builder.finish())
-    for point in front_of(model, PLAIN, stream=True):
+    for point in Search(model, PLAIN).front(CompilerOptions(stream=True)):
         layer = point.compiled.streaming_layer
         assert layer is not None
         assert "ADD" not in [member.key for member in layer.members]

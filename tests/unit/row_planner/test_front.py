@@ -9,15 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
-from tflm_zephyr.row_planner import (
-    Chain,
-    Operation,
-    Way,
-    front,
-    row_places,
-    scheduled,
-)
+from tflm_zephyr.row_planner import Chain, Operation, Way, front
 from tflm_zephyr.row_planner.front import PACES
+from tflm_zephyr.row_planner.places import row_places
+from tflm_zephyr.row_planner.schedule import scheduled
 
 
 def alive(chain: Chain, first: int, last: int, without: set[int]) -> int:
@@ -43,7 +38,7 @@ def by_rows(chain: Chain, first: int, last: int) -> Iterator[tuple[int, float]]:
         ]  # fmt: skip
         _, buffers = row_places(chain, schedule)  # tested by itself
         scratch = max(chain.aligned(operation.scratch) for operation in chain.operations[first:last])
-        yield total - max(shared, default=0) + buffers + scratch, schedule.cost
+        yield total - max(shared, default=0) + buffers + scratch, schedule.cost(chain)
 
 
 def every_cut(chain: Chain) -> Iterator[tuple[int, float]]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 
 from tests.helpers.row_chains import conv, random_chain, tensors
-from tflm_zephyr.row_planner import Chain, Loop, Pace, folded, scheduled, unfolded
+from tflm_zephyr.row_planner import Chain, Loop, Pace, folded, unfolded
+from tflm_zephyr.row_planner.schedule import scheduled
 
 
 def test_a_schedule_repeats_itself_but_for_its_ends() -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import random
 
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
-from tflm_zephyr.row_planner import Chain, Pace, row_places, scheduled
+from tflm_zephyr.row_planner import Chain, Pace
+from tflm_zephyr.row_planner.places import row_places
+from tflm_zephyr.row_planner.schedule import scheduled
 
 
 def test_rows_that_are_read_at_once_share_their_place() -> None:

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from tests.helpers.row_chains import conv, random_chain, simulate, tensors
-from tflm_zephyr.row_planner import Chain, Operation, Pace, Window, scheduled
+from tflm_zephyr.row_planner import Chain, Operation, Pace, Window
+from tflm_zephyr.row_planner.schedule import scheduled
 
 PACES = (Pace(1, 1), Pace(1, 2), Pace(1, 0), Pace(2, 0), Pace(4, 0), Pace(3, 2))
 
@@ -71,4 +72,4 @@ def test_random_chains_find_their_rows(pace: Pace) -> None:
 def test_the_cost_is_that_of_calls_and_moves() -> None:
     pointwise = conv(0, 1, call_cost=10, odd_cost=5, pixels=3)
     chain = Chain(tensors((8, 8, 8), (4, 10, 6)), (pointwise, conv(1, 2, size=3, padding=1)), (0,), (2,), move_cost=0.5)
-    assert scheduled(chain, 0, 2, Pace()).cost == 8 * 15 + 8 * 2 * 10 * 0.5
+    assert scheduled(chain, 0, 2, Pace()).cost(chain) == 8 * 15 + 8 * 2 * 10 * 0.5

@@ -8,7 +8,6 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +142,7 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     from tflm_zephyr.arena import plan
     from tflm_zephyr.cli.report import front
     from tflm_zephyr.codegen import plan_request
-    from tflm_zephyr.compiler import front_of
+    from tflm_zephyr.compiler import CompilerOptions, Search
 
     refuse_flags(args, _NOT_OF_ROWS, "is of the interpreter's arena, and --rows plans compiled code")
     if len(args.model) > 1:
@@ -156,11 +155,11 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
     registrations = {key: key[1] for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
-    options = {"registrations": registrations, "fast": args.fast_kernels}
-    ways = partial(front_of, running, kernels.libraries, pick=True, **options)
-    points = ways()
+    search = Search(running, kernels.libraries, registrations)
+    options = CompilerOptions(fast=args.fast_kernels, pick=True)
+    points = search.front(options)
     try:
-        streamed = front.Streamed(ways(stream=True))
+        streamed = front.Streamed(search.front(replace(options, stream=True)))
     except ModelError as error:
         streamed = front.Streamed(why=error.what)
     shown = path, named, points, streamed

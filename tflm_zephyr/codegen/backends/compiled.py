@@ -17,7 +17,7 @@ from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, li
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
-from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, compile_model
+from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Search
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernel_costs import FAST
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
@@ -317,18 +317,17 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
     """The model as calls; the user's operators go before TFLM's own of the same name."""
     declared = frozenset(custom.name for custom in item.config.custom_operators)
     libraries = tuple(library.without(declared) for library in setup.own.libraries)
-    return compile_model(
-        item.running,
-        libraries,
-        registrations=registrations(item, setup),
-        slower=None if setup.app.slower is None else setup.app.slower / 100,
-        rows=setup.app.rows,
-        ram=setup.app.ram,
-        stream=setup.app.stream_input,
-        fast=setup.app.fast_kernels,
-        pick=not setup.app.every_fast_kernel,
-        larger=setup.app.larger,
+    app = setup.app
+    options = CompilerOptions(
+        slower=None if app.slower is None else app.slower / 100,
+        rows=app.rows,
+        ram=app.ram,
+        stream=app.stream_input,
+        fast=app.fast_kernels,
+        pick=not app.every_fast_kernel,
+        more_flash=app.larger,
     )
+    return Search(item.running, libraries, registrations(item, setup)).best(options)
 
 
 def compiled_beside(

@@ -18,7 +18,7 @@ from tflm_zephyr.codegen.backends import compiled as backend
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render
-from tflm_zephyr.compiler import CompiledModel, compile_model
+from tflm_zephyr.compiler import Search
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm.revision import tflm_of
@@ -50,11 +50,11 @@ def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
 def test_a_model_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
 
-    def counting(model: Model, *args: Any, **options: Any) -> CompiledModel:
+    def counting(model: Model, *args: Any) -> Search:
         compiled.append(model.sha256)
-        return compile_model(model, *args, **options)
+        return Search(model, *args)
 
-    monkeypatch.setattr(backend, "compile_model", counting)
+    monkeypatch.setattr(backend, "Search", counting)
     made(tmp_path)
     assert len(compiled) == 1
 

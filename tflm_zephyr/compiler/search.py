@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the way to run a model in compiled code: its kernels, runs of pixels and segments.
+
+Everything that ways share is made once: the layers with a choice of kernels, dry runs of segments, and the front of
+cuts. Plans are packed exactly only where their estimates can still win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tflm_zephyr.compiler.compilation import LayerSource, UnplacedModel
+from tflm_zephyr.compiler.framed import Registrations
+from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, smaller_choices
+from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_scopes
+from tflm_zephyr.compiler.program import CompiledModel, more_work
+from tflm_zephyr.compiler.row_plan import RowPlanning
+from tflm_zephyr.errors import PlanError
+from tflm_zephyr.kernels import KernelLibrary
+from tflm_zephyr.model import Model
+from tflm_zephyr.row_planner import DryRuns
+
+_LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
+
+
+@dataclass(frozen=True)
+class CompilerOptions:
+    """A wish for a way to run a model.
+
+    `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER, or with `ram` for any.
+    `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes that the model is to
+    fit in, by rows or not, at the least cost. `stream`: the input comes row by row, and is never there as a whole.
+    `fast`: operators that have one of our own kernels call that; with `pick` only those that are estimated to be faster
+    so, with code and constants that take at most `more_flash` bytes more than CMSIS-NN's, or any number where that is
+    None.
+    """
+
+    slower: float | None = None
+    rows: bool = False
+    ram: int | None = None
+    stream: bool = False
+    fast: bool = False
+    pick: bool = False
+    more_flash: int | None = None
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A way to run a model, and the estimated share of its work that this costs more than whole layers do."""
+
+    compiled: CompiledModel
+    slower: float
+
+
+_Planned = tuple[Choice, UnplacedModel, tuple[MemoryPlan, int]]
+
+
+class Search:
+    """The ways to run `model`, its operators in the order in which they are to run, by the kernels of `libraries`.
+
+    The libraries are of one name, one for each kind of core that the code is compiled for; the code is right on all.
+    An operator without direct code keeps TFLM's own kernel, which `registrations` name; ModelError, naming the
+    operator, where they do not.
+    """
+
+    def __init__(
+        self, model: Model, libraries: Sequence[KernelLibrary], registrations: Registrations | None = None
+    ) -> None:
+        self._source = LayerSource(model, tuple(libraries), registrations or {})
+        self._runs = DryRuns()
+        self._choices: dict[int | None, Choice | None] = {}
+        self._made: dict[object, UnplacedModel] = {}
+        self._plannings: dict[object, RowPlanning] = {}
+        self._best: dict[CompilerOptions, CompiledModel] = {}
+
+    def best(self, options: CompilerOptions) -> CompiledModel:
+        """The way that `options` asks for, proven.
+
+        PlanError where no plan fits, ModelError, naming a layer, where the input cannot come row by row.
+        """
+        if options not in self._best:
+            self._best[options] = self._searched(options)
+        return self._best[options]
+
+    def front(self, options: CompilerOptions) -> tuple[FrontPoint, ...]:
+        """Ways to run the model, the smallest first, none of which is both no smaller and no faster than another one.
+
+        `options` names kernels and stream, as for best(), which has these ways.
+        """
+        choice = self._choice(None) if options.fast and options.pick else None
+        parts = self._parts(options.fast if choice is None else choice)
+        if parts.flat is not None:
+            return (FrontPoint(parts.compiled(*self._memory(parts, options), choice), 0.0),)
+        plans = self._planning(parts, options).front()
+        return tuple(FrontPoint(parts.compiled(one.memory, len(parts.layers), choice), one.slower) for one in plans)
+
+    def _searched(self, options: CompilerOptions) -> CompiledModel:
+        choice = self._choice(options.more_flash) if options.fast and options.pick else None
+        if choice is None:
+            parts = self._parts(options.fast)
+            return parts.compiled(*self._memory(parts, options))
+        choice, parts, (memory, steps) = self._picked(choice, options)
+        if options.ram is None and choice.own:
+            choice = replace(choice, other_arena_bytes=self._without_ours(options))
+        return parts.compiled(memory, steps, choice)
+
+    def _choice(self, more_flash: int | None) -> Choice | None:
+        if more_flash not in self._choices:
+            self._choices[more_flash] = self._source.choice(more_flash)
+        return self._choices[more_flash]
+
+    def _parts(self, fast: bool | Choice) -> UnplacedModel:
+        """The model but for its memory, once for each choice of kernels."""
+        key = (frozenset(fast.own), tuple(sorted(fast.why.items()))) if isinstance(fast, Choice) else fast
+        if key not in self._made:
+            self._made[key] = self._source.parts(fast)
+        return self._made[key]
+
+    def _planning(self, parts: UnplacedModel, options: CompilerOptions) -> RowPlanning:
+        """The plans of these layers, made once. ModelError where the input cannot come row by row."""
+        key = (id(parts), options.stream)  # _made keeps the parts
+        if key not in self._plannings:
+            stream = parts.stream() if options.stream else None
+            self._plannings[key] = RowPlanning(
+                parts.running, parts.layers, parts.libraries, stream, parts.unit, self._runs
+            )
+        return self._plannings[key]
+
+    def _memory(self, parts: UnplacedModel, options: CompilerOptions) -> tuple[MemoryPlan, int]:
+        """The plan, and its number of steps. PlanError and ModelError as best()."""
+        if options.stream:
+            parts.stream()  # refuses a model with subgraphs
+        if parts.flat is not None:
+            return plan_scopes(parts.original, parts.flat, parts.layers)
+        planning, steps = self._planning(parts, options), len(parts.layers)
+        if options.ram is not None:
+            return planning.cheapest(options.ram, parts.arena_bytes, options.slower), steps
+        slower = SLOWER if options.slower is None else options.slower
+        by_rows = options.stream or options.rows
+        return planning.smallest(slower) if by_rows else planning.whole(slower), steps
+
+    def _picked(self, choice: Choice, options: CompilerOptions) -> _Planned:
+        """The choice, or where `ram` asks for it one with less RAM, and its plan. PlanError where none fits."""
+        parts = self._parts(choice)
+        if options.ram is None or parts.flat is not None:
+            return choice, parts, self._memory(parts, options)
+        found: list[tuple[float, _Planned]] = []
+        error: PlanError | None = None
+        for one in self._ladder(choice, options):
+            if found and not one.own & one.options.keys():
+                break  # CMSIS-NN's kernels alone, for where nothing else fits
+            try:
+                parts = self._parts(one)
+                memory = self._memory(parts, options)
+            except PlanError as caught:
+                error = caught
+                continue
+            more = more_work(memory[0].layers)
+            found.append((one.cycles * (1 + more), (one, parts, memory)))
+            if one.own == choice.own and more <= _LITTLE:
+                break
+        if not found:
+            assert error is not None
+            raise error
+        return min(found, key=lambda each: each[0])[1]
+
+    def _ladder(self, choice: Choice, options: CompilerOptions) -> Iterator[Choice]:
+        """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's.
+
+        Those between the ends are made only where one of the ends fits in the same way.
+        """
+        assert options.ram is not None
+        yield choice
+        least = choice.without(choice.own, LESS_RAM)
+        slower = SLOWER if options.slower is None else options.slower
+
+        def whole(one: Choice) -> MemoryPlan:
+            return self._planning(self._parts(one), options).whole(options.slower or 0.0)
+
+        def by_rows(one: Choice) -> MemoryPlan:
+            return self._planning(self._parts(one), options).smallest(slower)
+
+        for plan in (by_rows,) if options.stream else (whole, by_rows):
+            if self._parts(least).arena_bytes(plan(least)) > options.ram:
+                continue
+            for smaller, memory in smaller_choices(choice, plan):
+                if self._parts(smaller).arena_bytes(memory) <= options.ram:
+                    yield smaller
+                    break
+        yield least
+
+    def _without_ours(self, options: CompilerOptions) -> int | None:
+        """All RAM of the same model without our kernels; None where that cannot be planned within the same limits."""
+        parts = self._parts(False)
+        try:
+            memory, _ = self._memory(parts, options)
+        except PlanError:
+            return None
+        return parts.arena_bytes(memory)
+
+
+def compile_model(
+    model: Model,
+    libraries: Sequence[KernelLibrary],
+    options: CompilerOptions | None = None,
+    *,
+    registrations: Registrations | None = None,
+) -> CompiledModel:
+    """The one way that `options` asks for; see Search, which shares the work of several."""
+    return Search(model, libraries, registrations).best(options or CompilerOptions())
