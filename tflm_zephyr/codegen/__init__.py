@@ -30,6 +30,7 @@ from tflm_zephyr.codegen.model_facts import ModelChange, ModelFacts, TensorChang
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_kernels, plan_request
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 from tflm_zephyr.codegen.rendering import measures_arenas, render, render_starters, render_workflow, workflow_path
+from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "PreallocatedConfig",
     "PreparedModel",
     "Runtime",
+    "SharedWork",
     "SizePart",
     "StackMeasurement",
     "TensorChange",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tflm_zephyr import __version__
@@ -19,6 +20,7 @@ from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.model_facts import facts_of
 from tflm_zephyr.codegen.model_spec import BuiltModel, GoldenRequest, built_model
 from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
+from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
@@ -55,6 +57,7 @@ def generate(
     compiler: str = "",
     backend: str = "",
     on_run: OnRun | None = None,
+    shared: SharedWork | None = None,
 ) -> Generated:
     """The app that `config` asks for, to be written to the folder `app`.
 
@@ -62,14 +65,19 @@ def generate(
     `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
     which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
     sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name, "" for
-    the config's. `on_run`: gets the progress of the golden runs, see host.OnRun.
+    the config's. `on_run`: gets the progress of the golden runs, see host.OnRun. `shared`: the work that other ways of
+    the same app on the same boards share.
     """
     name = identifier(config.name or app.resolve().name)
     boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    loaded = [load_model(item.model) for item in config.models]
-    setup = BuildSetup(config, tflm, app_kernels(config, loaded, boards, tflm))
+    shared = SharedWork() if shared is None else shared
+    loaded = [shared.once("load", item.model, partial(load_model, item.model)) for item in config.models]
+    kernels = shared.once(
+        "kernels", (config.kernels, config.tflm, config.models), lambda: app_kernels(config, loaded, boards, tflm)
+    )
+    setup = BuildSetup(config, tflm, kernels, shared)
     pairs = list(zip(config.models, loaded, strict=True))
     chosen, why = chosen_backend(backend or config.backend, pairs, setup)
     request = GoldenRequest(app, keep_golden, golden, on_run)

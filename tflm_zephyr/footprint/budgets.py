@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Protocol
 
 from tflm_zephyr.boards import AUTO, REFERENCE, Board
-from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig, AppSpec, Generated, generate, more_flash_bytes
+from tflm_zephyr.codegen import (
+    COMPILED,
+    INTERPRETER,
+    AppConfig,
+    AppSpec,
+    Generated,
+    SharedWork,
+    generate,
+    more_flash_bytes,
+)
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import RegionEstimate, Runs, verdict
 from tflm_zephyr.host import OnRun
@@ -62,10 +71,12 @@ def generate_within(
     Raises AppError where there is none, which says for each way what is short by how much.
     """
 
+    shared = SharedWork()
+
     def made(chosen: AppConfig, *, golden: bool) -> Generated:
         return generate(
             chosen, app, tflm, boards=boards, keep_golden=keep_golden, golden=golden, measured=measured,
-            compiler=compiler, on_run=on_run,
+            compiler=compiler, on_run=on_run, shared=shared,
         )  # fmt: skip
 
     if config.flash is None:

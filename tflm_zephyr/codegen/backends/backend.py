@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
+from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
@@ -18,11 +19,12 @@ from tflm_zephyr.tflm import TflmRevision
 
 @dataclass(frozen=True)
 class BuildSetup:
-    """The choices that hold for all models of an app."""
+    """The choices that hold for all models of an app, and the work that its ways share."""
 
     app: AppConfig
     tflm: TflmRevision
     own: AppKernels
+    shared: SharedWork = field(default_factory=SharedWork, compare=False)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -137,3 +139,9 @@ class Backend(ABC):
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:
         """Files of a model that no template makes, by path below the app's tflm/."""
         return {}
+
+
+def prepared_once(config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
+    """The model, checked and planned for TFLM: once for all ways of the app. Raises as prepare()."""
+    key = (config, id(model), id(setup.own))  # shared work keeps both objects
+    return setup.shared.once("plan", key, lambda: prepare(config, model, setup.tflm, setup.own))

@@ -10,12 +10,19 @@ from typing import Any, ClassVar
 from tflm_zephyr.arena import ArenaPlan
 from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
+from tflm_zephyr.codegen.backends.backend import (
+    Backend,
+    BackendSizes,
+    BuildSetup,
+    SizePart,
+    SourceLists,
+    prepared_once,
+)
 from tflm_zephyr.codegen.backends.compiled_sizes import savings
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
 from tflm_zephyr.codegen.custom_operators import custom_operator
-from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
+from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
 from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Search
 from tflm_zephyr.errors import AppError
@@ -127,7 +134,7 @@ class Compiled(Backend):
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """See Backend. The order of the operators is that of the interpreter's arena."""
         _check(config, setup)
-        return prepare(config, model, setup.tflm, setup.own)
+        return prepared_once(config, model, setup)
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
         """See Backend."""
@@ -327,7 +334,13 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         pick=not app.every_fast_kernel,
         more_flash=app.larger,
     )
-    return Search(item.running, libraries, registrations(item, setup)).best(options)
+    names = registrations(item, setup)
+
+    def search() -> Search:
+        return Search(item.running, libraries, names)
+
+    key = (id(item.running), id(setup.own), declared, tuple(sorted(names.items())))  # shared work keeps both objects
+    return setup.shared.once("search", key, search).best(options)
 
 
 def compiled_beside(

@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from tflm_zephyr.codegen.app_file import ModelConfig
-from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
+from tflm_zephyr.codegen.backends.backend import (
+    Backend,
+    BackendSizes,
+    BuildSetup,
+    SizePart,
+    SourceLists,
+    prepared_once,
+)
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, registrations
 from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec
 from tflm_zephyr.codegen.preallocated_buffers import check_symbols
-from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
+from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.shared_arena import share_arena
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES
@@ -50,7 +57,7 @@ class Interpreter(Backend):
 
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """See Backend."""
-        return prepare(config, model, setup.tflm, setup.own)
+        return prepared_once(config, model, setup)
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
         """See Backend."""
