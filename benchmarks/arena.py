@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import DIGITS, HELLO_WORLD, Bench, add_models, chosen, main_of, say  # noqa: E402
-from tests.zephyr.models import mobilenet  # noqa: E402
+from tests.helpers.architectures import mobilenet  # noqa: E402
 from tflm_zephyr.arena.tail import SLACK_BYTES  # noqa: E402
 from tflm_zephyr.boards.board import Board, load_board  # noqa: E402
 from tflm_zephyr.build.west import BuildRequest, build  # noqa: E402

@@ -50,7 +50,7 @@ from benchmarks.common import (  # noqa: E402
     used_bytes,
 )
 from benchmarks.footprint import instructions  # noqa: E402
-from tests.zephyr.models import mobilenet  # noqa: E402
+from tests.helpers.architectures import mobilenet  # noqa: E402
 from tflm_zephyr.boards.board import load_board  # noqa: E402
 from tflm_zephyr.build.west import Build  # noqa: E402
 from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER  # noqa: E402

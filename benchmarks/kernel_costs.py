@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs of kernels by shape: python benchmarks/kernel_costs.py [--update] [-c CORE ...]
 
-Runs layers of a grid of shapes (benchmarks/kernel_grid.py) on bare metal in QEMU, with CMSIS-NN's kernels at -Ofast and
-with ours, as benchmarks/kernels.py does. Instructions are counted, cycles are ESTIMATED from the executed blocks, code
-is what the linker gives each function. The counts of each kernel's loops (tflm_zephyr.kernel_costs.work_terms) are
-fitted to them by least squares of the relative error, without negative factors. Every fifth shape is held out: printed
-are the errors on these, and a line for each kernel.
+Runs layers of a grid of shapes (tests/helpers/kernel_grid.py) on bare metal in QEMU, with CMSIS-NN's kernels at -Ofast
+and with ours, as benchmarks/kernels.py does. Instructions are counted, cycles are ESTIMATED from the executed blocks,
+code is what the linker gives each function. The counts of each kernel's loops (tflm_zephyr.kernel_costs.work_terms)
+are fitted to them by least squares of the relative error, without negative factors. Every fifth shape is held out:
+printed are the errors on these, and a line for each kernel.
 
 `--update` writes tflm_zephyr/data/<revision>/kernel_costs.json and the shapes held out, for the tests. It takes a few
 minutes, and has to be repeated when our kernels change.
@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.bare_app import run  # noqa: E402
 from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
-from benchmarks.kernel_grid import grid, grid_model  # noqa: E402
 from benchmarks.kernels import CORES, Machine, Measured  # noqa: E402
+from tests.helpers.kernel_grid import grid, grid_model  # noqa: E402
 from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.files import write_atomically  # noqa: E402

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.stack_depth import Depths, Function, called, disassemble, named
+from tests.helpers.stack_depth import Depths, Function, called, disassemble, named
 
 # Symbols of the Itanium C++ ABI; parameters stand at their end.
 _ENTRY = r"P13TfLiteContext(P10TfLiteNode|PKc[jm]|Pv)$"

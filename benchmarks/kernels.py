@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.bare_app import run  # noqa: E402
 from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load  # noqa: E402
 from benchmarks.compiled import models  # noqa: E402
+from tests.helpers.semihosting import START  # noqa: E402
 from tflm_zephyr import process  # noqa: E402
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
@@ -146,66 +147,6 @@ def cost_of_block(block: Sequence[Instruction], timing: Timing) -> Cost:
     return cost
 
 
-START = """
-#include <cstdint>
-#include <cstddef>
-
-extern "C" {
-
-extern uint32_t _stack_end, _data_start, _data_end, _data_load, _bss_start, _bss_end;
-int main();
-
-static int Call(int what, const void *with)
-{
-	register int r0 asm("r0") = what;
-	register const void *r1 asm("r1") = with;
-	asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-	return r0;
-}
-
-void Reset()
-{
-	for (uint32_t *to = &_data_start, *from = &_data_load; to < &_data_end;) {
-		*to++ = *from++;
-	}
-	for (uint32_t *to = &_bss_start; to < &_bss_end;) {
-		*to++ = 0;
-	}
-	main();
-	const uint32_t stop[] = {0x20026, 0};
-	Call(0x20, stop);
-	for (;;) {
-	}
-}
-
-void Fault()
-{
-	Call(0x04, "fault\\n");
-	const uint32_t stop[] = {0x20024, 1};
-	Call(0x20, stop);
-	for (;;) {
-	}
-}
-
-__attribute__((section(".vectors"), used)) const void *const vectors[16] = {
-	&_stack_end, reinterpret_cast<void *>(Reset), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault),
-	reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault)};
-
-static void Print(const char *name, uint32_t value)
-{
-	char line[] = "                00000000\\n";
-	for (int k = 0; name[k] != 0; ++k) {
-		line[k] = name[k];
-	}
-	for (int k = 0; k < 8; ++k) {
-		line[23 - k] = "0123456789abcdef"[value & 15];
-		value >>= 4;
-	}
-	Call(0x04, line);
-}
-
-"""
-"""The beginning of a program without an operating system: the vectors, and Print() by semihosting."""
 MAIN = """
 #include "models/net_layers.hpp"
 {START}

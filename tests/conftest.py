@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.helpers.checkout import ROOT
+
 SHARED = ROOT.parent / "shared"
 _MODELS = sorted((SHARED / "models").glob("*.tflite")) if SHARED.is_dir() else []
 

@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from tests.zephyr.conftest import workspace
+from tests.helpers.workspaces import workspace
 
 __all__ = ["workspace"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.doc_blocks import (
     NEEDS,
     PAGES,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 

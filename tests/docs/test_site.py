@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 
 DOCS = ROOT / "docs"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.source_trees import nodes_of
 
 PAGE = ROOT / "docs" / "troubleshooting.md"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec, ModelSpec, TensorSpec

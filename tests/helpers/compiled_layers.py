@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.host.operator_models import Case
+from tests.helpers.operator_models import Case
 from tflm_zephyr.compiler import CompiledModel, Layer, compile_model
 from tflm_zephyr.kernels import Node, kernel_library
 from tflm_zephyr.model import parse_model

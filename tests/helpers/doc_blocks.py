@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 
 NEEDS = {
     "zephyr": "a west workspace with Zephyr, a compiler and QEMU",

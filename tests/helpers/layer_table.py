@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.kernels import START
 from tests.helpers.random_layers import random_layers
+from tests.helpers.semihosting import START
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import generate

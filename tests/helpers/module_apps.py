@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.host.golden_outputs import seeded_inputs
 from tflm_zephyr.host.run import run_many

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from tests.helpers.operator_models import Case, Spec
 from tests.helpers.overlap_trace import Shapes
-from tests.host.operator_models import Case, Spec
 
 _ELEMENTS = {"int8": 1, "int16": 2, "float32": 4}
 

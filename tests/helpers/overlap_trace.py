@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from tests.host.operator_models import Case
+from tests.helpers.operator_models import Case
 from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.model.reader import parse_model
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 
 
 def start(*argv: object, before: str = "", **env: str) -> subprocess.Popen[bytes]:

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.source_trees import nodes_of
 
 PACKAGE = ROOT / "tflm_zephyr"

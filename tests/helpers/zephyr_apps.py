@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.zephyr.conftest import Tool
+Tool = Callable[..., Any]
 
 
 def generate_app(tool: Tool, apps: Path, name: str, *argv: str | Path) -> Path:

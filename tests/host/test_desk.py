@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
-from tests.unit.conftest import Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tflm_zephyr.device.session.host_session import HostSession
 from tflm_zephyr.tensors.dataset import load_dataset
 from tflm_zephyr.validation.accuracy import evaluate_host

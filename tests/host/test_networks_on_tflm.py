@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("tflite_micro")
 
 from tests.helpers.heads import better_order, plan_head
+from tests.helpers.networks import network
 from tests.helpers.tflm_digests import digests
-from tests.host.networks import network
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.kernels.libraries import host
 from tflm_zephyr.model.reader import parse_model

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.host.operator_models import CASES, Case, weighted
+from tests.helpers.operator_models import CASES, Case, weighted
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.kernels.type_rules import check_types

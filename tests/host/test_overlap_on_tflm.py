@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.operator_models import CASES, Case, Spec
 from tests.helpers.overlap_cases import cases, random_shapes, window_case
 from tests.helpers.tflm_digests import RULED, digests, found
-from tests.host.operator_models import CASES, Case, Spec
 from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
+from tests.helpers.checkout import ROOT
 from tests.helpers.rooms import MODULES, documented_rooms, imported, imports_of, public_faces, room_of
 from tests.helpers.source_trees import nodes_of, tree_of
 
@@ -105,6 +107,44 @@ def prints(name: str) -> Iterator[int]:
             yield node.lineno
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in streams:
             yield from [node.lineno] if node.value.id == "sys" else []
+
+
+def test_shared_test_code_lies_in_helpers() -> None:
+    """Tests and benchmarks import helpers and fakes; only tests/benchmarks, which tests them, imports benchmarks."""
+    may = {"tests/benchmarks": {"benchmarks"}, "benchmarks": {"benchmarks"}}
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {source}"
+        for folder in ("tests", "benchmarks", "docs", "samples")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, source in outer_imports(path)
+        if source not in {"tests/helpers", "tests/fakes", *may.get(place(path.relative_to(ROOT).parts), set())}
+    ]
+    assert not wrong, "move what is shared to tests/helpers:\n" + "\n".join(wrong)
+
+
+def outer_imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Each import of the repository's tests and benchmarks: its line, and the folder that it takes from."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import in line {node.lineno}"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            if name.partition(".")[0] in ("tests", "benchmarks"):
+                yield node.lineno, place(name.split("."))
+
+
+def place(parts: Sequence[str]) -> str:
+    """The folder that a module belongs to: one of tests/, or a folder of the checkout."""
+    return "/".join(parts[:2]) if parts[0] == "tests" else parts[0]
+
+
+def test_imports_of_test_code_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import tests.fakes.bridge\nfrom tests import conftest\ndef f():\n    from benchmarks.common import run\n"
+    )
+    assert list(outer_imports(tmp_path / "a.py")) == [(1, "tests/fakes"), (2, "tests/conftest"), (4, "benchmarks")]
 
 
 def test_every_module_says_what_it_is() -> None:

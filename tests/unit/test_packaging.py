@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.model_builder import chain
 
 pytest.importorskip("build")

@@ -8,8 +8,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.unit.conftest import Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 
 PICTURES = ROOT / "docs" / "pictures"
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.rooms import MODULES, documented_rooms, imported, room_of
 
 LONGEST_DESCRIPTION = 42

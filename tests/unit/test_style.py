@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.source_trees import nodes_of
 
 LONGEST_TEST_NAME = 59

@@ -1,50 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real Zephyr: a west workspace, a compiler and QEMU, or a skip that says what is missing."""
+"""Real Zephyr: commands in processes of their own, and the workspace's sources."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.checkout import ROOT
 from tests.helpers.compiled_host import Checkouts
-from tflm_zephyr.build.toolchain import detect_toolchain
-from tflm_zephyr.build.workspace import Workspace, find_workspace
-from tflm_zephyr.errors import ToolError
+from tests.helpers.workspaces import known_tflm, workspace
+from tests.helpers.zephyr_apps import Tool
+from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.host import available
 from tflm_zephyr.tflm import tflm_of
-from tflm_zephyr.tflm.pins import KNOWN_PINS
 
-ROOT = Path(__file__).resolve().parents[2]
-Tool = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def workspace() -> Workspace:
-    """The workspace that ZEPHYR_BASE names."""
-    if "ZEPHYR_BASE" not in os.environ:
-        pytest.skip("needs real Zephyr: ZEPHYR_BASE is not set")
-    if shutil.which("qemu-system-arm") is None:
-        pytest.skip("needs qemu-system-arm")
-    try:
-        detect_toolchain()
-    except ToolError as err:
-        pytest.skip(f"needs a compiler: {err}")
-    return find_workspace()
-
-
-def known_tflm(workspace: Workspace) -> Path:
-    """The workspace's tflite-micro, when it is at a known revision; else the test is skipped."""
-    if workspace.tflm_dir is None or workspace.tflm_revision not in KNOWN_PINS:
-        pytest.skip(f"the workspace has tflite-micro {workspace.tflm_revision or 'nowhere'}")
-    return workspace.tflm_dir
+__all__ = ["workspace"]
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.zephyr_apps import build_and_run, check_results, generate_app
-from tests.zephyr.conftest import ROOT, Tool
-from tests.zephyr.models import dense_chain
+from tests.helpers.architectures import dense_chain
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool, build_and_run, check_results, generate_app
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.codegen.app_folder import AppManifest
 

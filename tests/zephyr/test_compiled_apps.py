@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stack_depth import Depths, disassemble, named
+from tests.helpers.chained_networks import chained_network
+from tests.helpers.checkout import ROOT
 from tests.helpers.control_models import branching, counting, looping
-from tests.host.chained_networks import chained_network
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.stack_depth import Depths, disassemble, named
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.build import Workspace
 from tflm_zephyr.kernels import miscomputed

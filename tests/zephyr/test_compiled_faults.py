@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]
 

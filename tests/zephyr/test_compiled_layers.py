@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.architectures import dense_chain, flat_convolutions, mobilenet
+from tests.helpers.checkout import ROOT
 from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build, generated
 from tests.helpers.control_models import branching, counting, looping
-from tests.host.networks import mixed_network, network
-from tests.host.operator_models import CASES, Case, Spec, together
-from tests.host.random_operators import random_operators
-from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
+from tests.helpers.networks import mixed_network, network
+from tests.helpers.operator_models import CASES, Case, Spec, together
+from tests.helpers.random_operators import random_operators
 from tflm_zephyr.compiler.compilation import EMITTERS
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import check_types, miscomputed

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.chained_networks import chained_network
 from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build_all, generated
-from tests.host.chained_networks import chained_network
 from tflm_zephyr.compiler import why_not
 from tflm_zephyr.compiler.compilation import EMITTERS
 from tflm_zephyr.kernels import kernel_library

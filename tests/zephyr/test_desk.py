@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 from tests.fakes.bridge import PtyBridge
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.device.transport.qemu import QemuLink

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import dense_chain, flat_convolutions, mobilenet
 from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build, generated
-from tests.zephyr.models import dense_chain, flat_convolutions, mobilenet
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.footprint import attribution
 from tflm_zephyr.footprint.elf import load_elf
 from tflm_zephyr.footprint.link_map import parse_map

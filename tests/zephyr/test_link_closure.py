@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import known_tflm
+from tests.helpers.workspaces import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.sources import CORE_ROOTS, INCLUDE_DIRS, SourceTable, shipped_source_table
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr import process
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.device.transport.qemu_command import qemu_argv

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from tests.helpers.architectures import dense_chain, mobilenet
 from tests.helpers.module_apps import BOARD, given, printed, put, west
-from tests.host.operator_models import CASES
-from tests.zephyr.models import dense_chain, mobilenet
+from tests.helpers.operator_models import CASES
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.host.run import available

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.zephyr_apps import build_and_run, generate_app
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool, build_and_run, generate_app
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.west import BuildRequest, build
 from tflm_zephyr.build.workspace import Workspace

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.zephyr.conftest import known_tflm
+from tests.helpers.workspaces import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.op_resolver import operator_table_for, shipped_operator_table
 from tflm_zephyr.tflm.typed_registrations import shipped_typed, typed_for

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import flat_convolutions
+from tests.helpers.checkout import ROOT
 from tests.helpers.heads import plan_head
-from tests.host.networks import network
-from tests.zephyr.conftest import ROOT, Tool
-from tests.zephyr.models import flat_convolutions
+from tests.helpers.networks import network
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.arena.head import HeadPlan
 from tflm_zephyr.boards.board import QemuSpec

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.boards.main_stack import MARGIN
 from tflm_zephyr.build.west import LOG_NAME
 from tflm_zephyr.model.reader import load_model

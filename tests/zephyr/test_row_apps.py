@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import Tool
-from tests.zephyr.models import mobilenet
+from tests.helpers.architectures import mobilenet
+from tests.helpers.zephyr_apps import Tool
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.slow, pytest.mark.usefixtures("workspace")]
 

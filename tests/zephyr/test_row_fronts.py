@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.bare_metal import MACHINES, BareMetal, Measured, random_inputs, ways
 from tests.helpers.compiled_check import expected
 from tests.helpers.compiled_host import Checkouts
-from tests.host.row_networks import row_network
-from tests.zephyr.models import mobilenet
+from tests.helpers.row_networks import row_network
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.compiler import CompiledModel
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import efficientnet, mobilenet
 from tests.helpers.compiled_check import check_layers
 from tests.helpers.compiled_host import Checkouts, build_all, generated
 from tests.helpers.forced_rows import forced
-from tests.host.row_networks import row_network
-from tests.zephyr.models import efficientnet, mobilenet
+from tests.helpers.row_networks import row_network
 from tflm_zephyr.compiler import CompilerOptions, compile_model
 from tflm_zephyr.compiler.row_plan import RowPlanning
 from tflm_zephyr.errors import ModelError

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError

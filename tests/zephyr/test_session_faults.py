@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.generated_models import with_custom
-from tests.zephyr.conftest import Tool
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError

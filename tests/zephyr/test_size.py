@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helpers.zephyr_apps import build_and_run, check_results, generate_app
-from tests.zephyr.conftest import ROOT, Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool, build_and_run, check_results, generate_app
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.model.reader import parse_model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.zephyr.conftest import known_tflm
+from tests.helpers.workspaces import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.cmsis_nn_tree import CmsisNnTree
 from tflm_zephyr.tflm.sources import TflmTree, shipped_source_table

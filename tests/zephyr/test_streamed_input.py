@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.stateful_models import WINDOW, stateful
-from tests.zephyr.conftest import Tool
-from tests.zephyr.models import mobilenet
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.device.protocol.messages import Kind, Mode, Request, Status, run, write
 from tflm_zephyr.device.session.channel import RefusedError
 from tflm_zephyr.device.session.device_session import DeviceSession

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import dense_chain, mobilenet
 from tests.helpers.module_apps import BOARD, given, printed, put, west
-from tests.zephyr.models import dense_chain, mobilenet
 from tflm_zephyr.host.run import available, run_many
 from tflm_zephyr.model.reader import load_model
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.zephyr.conftest import ROOT, Tool
-from tests.zephyr.models import dense_chain
+from tests.helpers.architectures import dense_chain
+from tests.helpers.checkout import ROOT
+from tests.helpers.zephyr_apps import Tool
 from tflm_zephyr.build.toolchain import GCC, detect_toolchain
 
 pytestmark = [pytest.mark.zephyr, pytest.mark.usefixtures("workspace")]

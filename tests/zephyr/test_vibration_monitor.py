@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.build.toolchain import detect_toolchain
 from tflm_zephyr.build.west import build_env
 from tflm_zephyr.build.workspace import Workspace

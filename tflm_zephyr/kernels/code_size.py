@@ -9,7 +9,7 @@ kernels need the union. Functions of the compiler's libraries have names, as an 
 Stack bytes are those of the deepest of a kernel's Init, Prepare, Eval and Free with all functions that they call, read
 from the machine code. They are upper bounds, except for calls through pointers (the deepest of TFLM's services and of
 the kernel's own functions is counted), recursion and frames of variable size (a fixed allowance each). See
-benchmarks/stack_depth.py and benchmarks/kernel_stacks.py.
+tests/helpers/stack_depth.py and benchmarks/kernel_stacks.py.
 """
 
 from __future__ import annotations

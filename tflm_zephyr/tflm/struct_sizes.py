@@ -2,8 +2,8 @@
 """sizeof() and alignof() of the structs in TFLM's arena, on a 32-bit Arm core.
 
 `benchmarks/revision_tables.py --update` measures them with arm-none-eabi-g++ (-mcpu=cortex-m3 -mthumb -std=c++17; its
-ABI has short enums) and writes struct_sizes.json in the revision's data folder. tests/zephyr/test_struct_sizes.py
-measures them again.
+ABI has short enums) and writes struct_sizes.json in the revision's data folder.
+tests/benchmarks/test_revision_tables.py measures them again.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.arena.plan_file import load_plan
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.model.reader import load_model, parse_model

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.command_line import Tool
 from tests.helpers.heads import best_order, better_order, plan_head
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder, chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.arena import scheduling
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library

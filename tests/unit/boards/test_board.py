@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr import resources
 from tflm_zephyr.boards.board import Board, known_boards, load_board, stem_of
 from tflm_zephyr.errors import BoardError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.boards.kernel_choice import choose, kernel_libraries, libraries_of
 from tflm_zephyr.errors import AppError

@@ -11,7 +11,7 @@ import yaml
 from tests.fakes.device import PtyDevice
 from tests.fakes.records import as_bytes, self_test
 from tests.fakes.west import make_workspace
-from tests.unit.conftest import Tool
+from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.build.board_targets import in_workspace
 from tflm_zephyr.build.west import Recorded, check_revisions

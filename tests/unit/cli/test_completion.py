@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.conftest import Tool
+from tests.helpers.command_line import Tool
 from tflm_zephyr.cli.completion import SHELLS
 
 

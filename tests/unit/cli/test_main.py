@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes.records import lines_of
 from tests.fakes.west import FakeWest, make_workspace
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Outcome, Tool
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.processes import gone, pid_from, start
 from tests.helpers.small_models import dense, unary
-from tests.unit.conftest import Outcome, Tool
 from tflm_zephyr.build.west import FORCED
 from tflm_zephyr.cli import main
 from tflm_zephyr.codegen import rendering

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes.west import make_workspace
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.processes import start
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli import output
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_new

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import mobilenet
+from tests.helpers.command_line import Tool
 from tests.helpers.control_models import branching
 from tests.helpers.model_builder import chain
 from tests.helpers.small_models import unary
-from tests.unit.conftest import Tool
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.cli.commands import plan
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.unit.conftest import Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tflm_zephyr.arena import arena_plan
 from tflm_zephyr.cli.commands import fit as fit_command
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig

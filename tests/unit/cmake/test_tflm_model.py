@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.marks import rest_slow
 
 TOOLS = ("cmake", "ninja", "gcc", "g++")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.codegen.app_file import (
     DEFAULT_BOARDS,
     AppConfig,

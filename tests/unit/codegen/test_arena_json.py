@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.app_specs import app as app_spec
 from tests.helpers.app_specs import changed
 from tests.helpers.app_specs import model as model_spec
-from tests.unit.conftest import Tool
+from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.toolchain import compiler_here
 from tflm_zephyr.codegen.app_file import CustomOperatorConfig

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import ROOT
+from tests.helpers.architectures import dense_chain
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
-from tests.unit.conftest import Tool
-from tests.zephyr.models import dense_chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.command_line import SOURCE, Tool
 from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense
-from tests.unit.conftest import SOURCE, Tool
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import MANIFEST
 from tflm_zephyr.codegen.golden import golden_runs, path_of

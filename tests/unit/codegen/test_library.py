@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.helpers.app_specs import app, compile_cxx, model, needs_gxx, tensor, write
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.small_models import dense
-from tests.unit.conftest import Tool
 from tflm_zephyr.codegen.library import check_labels, library_name, render_library
 from tflm_zephyr.codegen.spec import AppSpec, LibrarySpec
 from tflm_zephyr.errors import AppError

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import ROOT
 from tests.helpers.app_specs import DEFINES, GXX, app, compile_cxx, model, needs_gxx, own_sources, tensor, write
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.cli.main import build_parser
 from tflm_zephyr.codegen.app_folder import owned

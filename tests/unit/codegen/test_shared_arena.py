@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.unit.conftest import Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.generation import generate

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.unit.conftest import Tool
-from tests.zephyr.models import dense_chain
+from tests.helpers.architectures import dense_chain
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.codegen.generation import generate
 from tflm_zephyr.codegen.rendering import render

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.operator_models import CASES
 from tests.helpers.small_models import dense
-from tests.host.operator_models import CASES
 from tflm_zephyr.compiler.builtin_options import builtin_options
 from tflm_zephyr.model import CALLERS, Operator, parse_model
 from tflm_zephyr.tflm import KNOWN_PINS, cortex_m_sizes

@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
+from tests.helpers.architectures import flat_convolutions, mobilenet
+from tests.helpers.chained_networks import chained_network
+from tests.helpers.operator_models import Case, Spec
 from tests.helpers.small_models import dense, unary
-from tests.host.chained_networks import chained_network
-from tests.host.operator_models import Case, Spec
-from tests.zephyr.models import flat_convolutions, mobilenet
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compile_model, why_not
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, kernel_library

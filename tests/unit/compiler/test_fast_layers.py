@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.operator_models import Case, Spec
 from tests.helpers.random_layers import KINDS, random_layers
-from tests.host.operator_models import Case, Spec
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, compile_model, plan_proof
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above

@@ -9,9 +9,9 @@ import pytest
 
 from tests.helpers.compiled_models import REFERENCE, compiled_model
 from tests.helpers.generated_models import with_custom
+from tests.helpers.networks import mixed_network
+from tests.helpers.operator_models import CASES, Case, Spec, together
 from tests.helpers.small_models import unary
-from tests.host.networks import mixed_network
-from tests.host.operator_models import CASES, Case, Spec, together
 from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import parse_model

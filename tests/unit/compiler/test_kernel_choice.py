@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.kernel_grid import GridLayer, grid_model
+from tests.helpers.architectures import mobilenet
+from tests.helpers.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compilation, compile_model, kernel_choice
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of

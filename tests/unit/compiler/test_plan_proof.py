@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.host.networks import network
-from tests.zephyr.models import mobilenet
+from tests.helpers.architectures import mobilenet
+from tests.helpers.networks import network
 from tflm_zephyr.compiler import CompiledModel, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.errors import PlanError

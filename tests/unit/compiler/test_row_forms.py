@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder
-from tests.host.row_networks import row_network
+from tests.helpers.row_networks import row_network
 from tflm_zephyr.compiler import Layer, compile_model
 from tflm_zephyr.compiler.row_program import RowForm
 from tflm_zephyr.kernels import kernel_library

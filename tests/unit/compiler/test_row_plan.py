@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.zephyr.models import mobilenet
+from tests.helpers.architectures import mobilenet
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, Search, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.row_program import RowSegment

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 from tests.helpers.small_models import dense, unary
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, Search, compile_model
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.row_program import RowSegment, StreamedInput

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.compiled_models import compiled_model
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.errors import ModelError
 
 _POOL = {"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1}

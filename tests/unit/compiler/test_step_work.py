@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.kernel_grid import GridLayer, grid_model
-from tests.zephyr.models import mobilenet
+from tests.helpers.architectures import mobilenet
+from tests.helpers.kernel_grid import GridLayer, grid_model
 from tflm_zephyr.compiler import CompilerOptions, Layer, compilation, compile_model
 from tflm_zephyr.compiler.kernel_choice import Choice
 from tflm_zephyr.compiler.row_plan import RowPlanning, chain_of

@@ -8,7 +8,7 @@ import re
 
 from jsonschema import Draft202012Validator
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.cli.main import build_parser
 from tflm_zephyr.documents import kinds, schema_text
 from tflm_zephyr.documents.schema import load

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import AppConfig, Generated, ModelConfig
 from tflm_zephyr.errors import AppError

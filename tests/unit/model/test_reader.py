@@ -18,7 +18,7 @@ import pytest
 import tflite
 
 from scripts import schema_json
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tests.helpers.damaged_models import damaged, rich
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.page.arena_map import maps, ticks
 
 

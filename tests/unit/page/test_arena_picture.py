@@ -9,9 +9,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from tests.helpers.command_line import Tool
 from tests.helpers.hostile_model import hostile
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASKED = ("plan", "net.tflite", "--kernels", "reference")

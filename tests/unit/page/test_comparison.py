@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.page import summary
 from tflm_zephyr.page.markdown import escaped
 

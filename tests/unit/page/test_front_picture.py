@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.unit.conftest import Tool
-from tests.zephyr.models import mobilenet
+from tests.helpers.architectures import mobilenet
+from tests.helpers.command_line import Tool
 from tflm_zephyr.page import front_picture, png, svg
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.command_line import Tool
 from tests.helpers.hostile_model import TEXTS, hostile
 from tests.helpers.model_builder import chain
 from tests.helpers.result_documents import results
-from tests.unit.conftest import Tool
 from tflm_zephyr.documents import load_documents
 from tflm_zephyr.page import page
 

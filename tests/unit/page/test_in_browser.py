@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.helpers import browser
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.hostile_model import TEXTS, hostile
 from tests.helpers.model_builder import chain
 from tests.helpers.result_documents import results
-from tests.unit.conftest import Tool
 from tflm_zephyr.documents import load_documents
 
 pytest.importorskip("playwright", reason="pip install '.[test]'")

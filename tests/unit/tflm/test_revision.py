@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.tflm import pins
 from tflm_zephyr.tflm.op_resolver import HEADER
 from tflm_zephyr.tflm.pins import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.session import FakeSession, hello_of
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.device.session.base import OperatorInfo, Profile
 from tflm_zephyr.errors import DeviceError, ToolError

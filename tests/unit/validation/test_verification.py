@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.fakes.session import FakeSession
+from tests.helpers.command_line import Tool
 from tests.helpers.host_models import svdf
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.cli.report import verify as report
 from tflm_zephyr.errors import DeviceError, ModelError

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli.report import terminal
 
 COST = {"name": "RELU", "least": 90, "median": 100, "most": 110}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig, load_app_file
 from tflm_zephyr.codegen.backends import compiled as backend
 from tflm_zephyr.codegen.backends.compiled import runtime_of

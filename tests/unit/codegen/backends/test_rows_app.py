@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.model_builder import ModelBuilder
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.codegen import AppConfig, ModelConfig, render
 from tflm_zephyr.codegen.backends.compiled import Compiled, runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate

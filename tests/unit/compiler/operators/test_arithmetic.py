@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.compiled_layers import layer_of, node_of
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.compiler.fixed_point import float32
 from tflm_zephyr.compiler.operators.arithmetic import add_scaling, sub_scaling
 

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import parse_model

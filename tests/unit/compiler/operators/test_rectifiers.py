@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.compiled_layers import fields, layer_of, node_of
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.compiler.fixed_point import Multiplier, float32
 from tflm_zephyr.compiler.operators.rectifiers import hard_swish_multipliers, leaky_multiplier
 

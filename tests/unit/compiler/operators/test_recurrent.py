@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from tests.helpers.compiled_layers import compiled, fields, layer_of, node_of
-from tests.host.operator_models import Case
-from tests.host.random_operators import DRAWS, Operators, svdf
+from tests.helpers.operator_models import Case
+from tests.helpers.random_operators import DRAWS, Operators, svdf
 from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.compiler.fixed_point import float32
 from tflm_zephyr.compiler.operators.recurrent import svdf_multipliers

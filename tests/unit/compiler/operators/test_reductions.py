@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.compiled_layers import fields, layer_of
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.compiler.fixed_point import Multiplier, multiplier
 from tflm_zephyr.compiler.operators.reductions import Middle, mean_multiplier, middle_of
 from tflm_zephyr.errors import ModelError

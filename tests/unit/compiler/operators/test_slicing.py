@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.helpers.compiled_layers import layer_of, node_of
-from tests.host.operator_models import Case, Spec
-from tests.host.random_operators import Operators, slice_, strided_slice, transpose
+from tests.helpers.operator_models import Case, Spec
+from tests.helpers.random_operators import Operators, slice_, strided_slice, transpose
 from tflm_zephyr.compiler.layer_builder import merged_loops
 from tflm_zephyr.compiler.program import Access, Layer
 from tflm_zephyr.kernels.operators.padding import axis_slice

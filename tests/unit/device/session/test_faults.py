@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes.link.toy import BYTES, ToyLink, expected, folded
 from tests.fakes.link.wire import DamagedFrames, HarmedLink, Noise, PtyDevice
+from tests.helpers.checkout import ROOT
 from tests.helpers.marks import rest_slow
 from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import Kind

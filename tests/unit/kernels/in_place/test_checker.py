@@ -16,9 +16,9 @@ import pytest
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.marks import rest_slow
+from tests.helpers.operator_models import CASES, Case, Spec
 from tests.helpers.overlap_cases import cases, strided_slice, window_case
 from tests.helpers.overlap_trace import Shapes, Trace, node_of, slack_of
-from tests.host.operator_models import CASES, Case, Spec
 from tflm_zephyr.kernels.in_place.checker import why_unsafe
 from tflm_zephyr.kernels.in_place.runs import Run
 from tflm_zephyr.kernels.in_place.tensors import in_place_tensors

@@ -15,10 +15,10 @@ import pytest
 from tests.helpers import cmsis_nn_traces as arm
 from tests.helpers import reference_traces as loops
 from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.networks import network
+from tests.helpers.operator_models import CASES, Case, Spec
 from tests.helpers.overlap_cases import strided_slice
 from tests.helpers.overlap_trace import Trace, node_of, slack_of
-from tests.host.networks import network
-from tests.host.operator_models import CASES, Case, Spec
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels.in_place.rules import InPlaceDistance
 from tflm_zephyr.kernels.in_place.tensors import InPlaceTensors, in_place_tensors, kind_of

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import flat_convolutions
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
-from tests.unit.conftest import Tool
-from tests.zephyr.models import flat_convolutions
 from tflm_zephyr.memory_planner.csv_files import read_plan
 from tflm_zephyr.memory_planner.linear_planner import linear
 from tflm_zephyr.memory_planner.problem import Plan, Problem

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tests.host.operator_models import Case, Spec
+from tests.helpers.operator_models import Case, Spec
 
 Shape = tuple[int, ...]
 Draw = Callable[["Operators"], Case]

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import math
 import struct
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder  # noqa: E402
+from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
 
 RELU, RELU6 = 1, 3
 _SCALE = 0.05

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.bare_app import run
+from tflm_zephyr import process
+from tflm_zephyr.errors import BuildError
 
 RECURSION_BYTES = 256
 VARIABLE_BYTES = 256
@@ -46,7 +47,10 @@ class Function:
 
 def disassemble(elf: Path, objdump: str) -> dict[int, Function]:
     """The functions of an ELF file by address. Raises BuildError."""
-    return functions(run([objdump, "-d", "--no-show-raw-insn", elf], elf.parent))
+    done = process.run((objdump, "-d", "--no-show-raw-insn", str(elf)), cwd=elf.parent)
+    if done.returncode != 0:
+        raise BuildError(f"exit code {done.returncode}:\n{done.output}", where=" ".join(done.argv))
+    return functions(done.output)
 
 
 def functions(listing: str) -> dict[int, Function]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.helpers.command_line import Tool
 from tests.helpers.sizing_device import Device
-from tests.unit.conftest import Tool
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.cli.commands import size as command
 from tflm_zephyr.codegen.app_folder import load_manifest

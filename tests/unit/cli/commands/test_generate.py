@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.architectures import mobilenet
 from tests.helpers.small_models import dense
-from tests.zephyr.models import mobilenet
 from tflm_zephyr.cli.main import main
 from tflm_zephyr.documents import checked
 

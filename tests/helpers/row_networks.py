@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.host.networks import Network, finished
+from tests.helpers.networks import Network, finished
 
 _UNARY = ("HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6", "LOGISTIC", "TANH", "QUANTIZE")
 

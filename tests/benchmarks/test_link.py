@@ -3,15 +3,25 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks import link
+from tests.fakes.link import toy
 from tests.fakes.link.toy import ToyLink
 from tests.fakes.link.wire import HarmedLink
 from tests.helpers.marks import rest_slow
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy device as a program of this host."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++")
+    return toy.compile_for_host(tmp_path_factory.mktemp("toy"))
 
 
 def slowed(program: Path, *words: str) -> HarmedLink:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes.west import make_workspace
-from tests.unit.conftest import Tool
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tflm_zephyr.cli.commands import doctor
 from tflm_zephyr.device import transport
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.revision_tables import COMPILER, HIDDEN, PREALLOCATED, builtin_data, layouts, struct_sizes
-from tests.zephyr.conftest import ROOT, known_tflm
+from tests.helpers.checkout import ROOT
+from tests.helpers.workspaces import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.tflm.struct_sizes import cortex_m_sizes
 

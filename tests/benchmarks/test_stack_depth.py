@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from benchmarks.stack_depth import RECURSION_BYTES, VARIABLE_BYTES, Depths, called, functions, named
+from tests.helpers.stack_depth import RECURSION_BYTES, VARIABLE_BYTES, Depths, called, functions, named
 
 LISTING = """
 a.elf:     file format elf32-littlearm

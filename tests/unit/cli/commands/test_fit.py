@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.fakes.west import make_workspace
+from tests.helpers.architectures import dense_chain, mobilenet
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import ModelBuilder
-from tests.unit.conftest import Tool
-from tests.zephyr.models import dense_chain, mobilenet
 from tflm_zephyr.host import golden_outputs
 
 NS, SECURE = "nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160"

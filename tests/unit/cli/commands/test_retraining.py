@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.architectures import dense_chain
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import ModelBuilder
-from tests.unit.conftest import Tool
-from tests.zephyr.models import dense_chain
 from tflm_zephyr import validation
 from tflm_zephyr.cli.commands import retraining
 from tflm_zephyr.cli.commands.retraining import Quality, with_new_models

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,14 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fakes.session import FakeSession
+from tests.helpers.command_line import Tool
+from tests.helpers.slow_sessions import COUNT, Bench, Slow, answer, bench
 from tests.helpers.small_models import dense
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.device.console.result import Arena
-from tflm_zephyr.device.transport.registry import TRANSPORTS
-from tflm_zephyr.device.transport.routing import route
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.validation.evaluation import running as evaluation_run
@@ -31,43 +28,9 @@ from tflm_zephyr.validation.evaluation.pool import Pool, SampleDone, SessionLost
 from tflm_zephyr.validation.evaluation.running import run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
-COUNT = 24
+__all__ = ["bench"]
+
 INPUTS = [(bytes([k, 0, 0, 0]),) for k in range(COUNT)]
-
-
-def answer(inputs: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The class is the first byte modulo 8."""
-    return (bytes(9 if k == inputs[0][0] % 8 else 0 for k in range(8)),)
-
-
-class Slow(FakeSession):
-    """Takes its time, a little more for some inputs, so that several sessions overtake each other."""
-
-    def __init__(self, **more: Any) -> None:
-        super().__init__(dense(), outputs=answer, ticks=[[5]], **more)
-        self.thread = threading.current_thread()
-
-    def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
-        assert threading.current_thread() is self.thread
-        time.sleep(0.001 * (1 + inputs[0][0] % 3))
-        return super().invoke(inputs)
-
-
-class Bench:
-    """An opener of sessions that remembers the sessions it opened."""
-
-    def __init__(self, *kinds: dict[str, Any]) -> None:
-        self.kinds, self.sessions, self.lock = list(kinds), [], threading.Lock()
-        self.sessions: list[Slow] = []
-
-    def open(self, *args: object, **more: object) -> Slow:
-        with self.lock:
-            kind = self.kinds.pop(0) if self.kinds else {}
-        if "error" in kind:
-            raise kind["error"]
-        session = Slow(**kind)
-        self.sessions.append(session)
-        return session
 
 
 def run(bench: Bench, jobs: int, kept: Path | None = None, **more: Any) -> tuple[SampleResult, ...]:
@@ -286,23 +249,6 @@ def test_a_bar_shows_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None
     assert "net:  50%" in terminal.getvalue() and "200/400" in terminal.getvalue() and "sample/s" in terminal.getvalue()
 
 
-@pytest.fixture
-def bench(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    made = Bench()
-    monkeypatch.setattr(targets, "open_session", made.open)
-    qemu = TRANSPORTS["qemu"].capabilities  # "demo" is no app
-    monkeypatch.setattr(
-        "tflm_zephyr.cli.commands.evaluate.can",
-        lambda target: route(target).transport.capabilities if target.port else qemu,
-    )
-    x = np.zeros((COUNT, 4), np.int8)
-    x[:, 0] = range(COUNT)
-    y = np.arange(COUNT) % 8
-    y[3] = 5
-    np.savez("d.npz", x=x, y=y)
-    return made
-
-
 def test_the_command_line_counts_and_draws(tool: Tool, bench: Bench) -> None:
     done = tool("evaluate", "d.npz", "--app", "demo", "-j", "2")
     assert done.code == 0, done
@@ -413,26 +359,3 @@ def test_what_is_wrong_is_one_line(tool: Tool, bench: Bench, argv: list[str], sa
         np.savez("high.npz", x=arrays["x"], y=np.arange(COUNT) % 9)
     assert said in tool("evaluate", *argv).one_line()
     assert all(session.closed and "invoke" not in session.done for session in bench.sessions)
-
-
-def test_the_benchmark_shows_the_gain(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from benchmarks import evaluate
-
-    monkeypatch.setattr(evaluate, "open_session", bench.open)
-    assert evaluate.main(["demo", "--data", "d.npz", "--jobs", "1,3", "--rounds", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "24 samples of d.npz" in said and "results equal" in said and len(bench.sessions) == 4
-    # The gain is that inside a round: in the last the whole machine was slow.
-    assert evaluate.table({1: [10.0, 9.0, 40.0], 2: [5.0, 4.0, 30.0]}, 100)[1:] == [
-        "   1    10.00       9.00-40.00       10.0   1.00",
-        "   2     5.00       4.00-30.00       20.0   2.00",
-    ]
-
-
-@pytest.mark.parametrize("argv", [["--jobs", "0"], ["--jobs", "1,x"], ["--rounds", "0"]])
-def test_the_benchmark_takes_whole_numbers_above_0(argv: list[str], capsys: Any) -> None:
-    from benchmarks import evaluate
-
-    with pytest.raises(SystemExit):
-        evaluate.main(["demo", *argv])
-    assert "invalid" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.fakes.west import FakeWest, make_workspace
-from tests.unit.conftest import Tool
+from tests.helpers.command_line import Tool
 from tflm_zephyr.cli import main
 
 ZEPHYRS = """manifest:

@@ -7,8 +7,8 @@ import math
 from dataclasses import replace
 
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
-from tests.host.operator_models import Case, Spec
-from tests.host.random_operators import DRAWS, Operators, Shape
+from tests.helpers.operator_models import Case, Spec
+from tests.helpers.random_operators import DRAWS, Operators, Shape
 
 _RECENT = 6
 

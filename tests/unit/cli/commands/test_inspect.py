@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
+from tests.helpers.command_line import Outcome, Tool
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.small_models import dense, unary
-from tests.unit.conftest import Outcome, Tool
 
 
 def inspected(tool: Tool, tmp_path: Path, data: bytes, *flags: str) -> Outcome:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tests.fakes.session import FakeSession
+from tests.helpers.command_line import Tool
 from tests.helpers.small_models import dense, unary
-from tests.unit.conftest import Tool
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.device.transport.target import DeviceTarget
 

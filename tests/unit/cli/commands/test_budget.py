@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.records import lines_of
 from tests.fakes.scripted_link import ScriptedLink
-from tests.unit.conftest import Tool
+from tests.helpers.command_line import Tool
 from tflm_zephyr.cli.commands import budget as command
 from tflm_zephyr.device.transport import Capabilities
 from tflm_zephyr.footprint import BY_MAP, Footprint, Row

@@ -15,7 +15,7 @@ from benchmarks.bare_app import bare_app
 from benchmarks.compiling import Compiler
 from benchmarks.kernel_links import Adding, Linker
 from benchmarks.operator_links import LIBRARIES, Measured, measure
-from tests.zephyr.conftest import known_tflm
+from tests.helpers.workspaces import known_tflm
 from tflm_zephyr.build.workspace import Workspace
 from tflm_zephyr.kernels.code_size import KernelTable, load_table
 from tflm_zephyr.tflm.op_resolver import shipped_operator_table as shipped_operators
