@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a model to an app: what goes into the spec, for models of every kind; a golden tree."""
+"""From a model to an app: what goes into the spec, for models of every kind."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,33 +12,25 @@ import pytest
 import yaml
 
 from tests.helpers.architectures import dense_chain
-from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.arena.given_offsets import given_plan
-from tflm_zephyr.boards import kernel_choice
 from tflm_zephyr.boards.board import Board, load_board
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.app_files import app_files
+from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.rendering import render, render_starters
+from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
-from tflm_zephyr.files import write_atomically
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
 
-GOLDEN = ROOT / "tests" / "golden"
 DENSE = "AddFullyConnected(tflite::Register_FULLY_CONNECTED_INT8())"
 
 
-@pytest.fixture(autouse=True)
-def every_model_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For CMSIS-NN: the ones here would give it too little to compute."""
-    monkeypatch.setattr(kernel_choice, "LEAST_WORK", 0)
+pytestmark = pytest.mark.usefixtures("every_model_is_large_enough")
 
 
 @pytest.fixture(scope="module")
@@ -76,91 +67,6 @@ def calls(model: ModelSpec) -> list[str]:
 
 def source(made: Generated, path: str) -> str:
     return render(made.spec)[path].decode()
-
-
-# -- a golden tree -------------------------------------------------------------------------------------------------
-
-
-def two_models(folder: Path) -> AppConfig:
-    (folder / "dense.tflite").write_bytes(dense(x="features", y="scores"))
-    (folder / "chain.tflite").write_bytes(chain(2, 32))
-    return AppConfig(
-        (ModelConfig(folder / "dense.tflite"), ModelConfig(folder / "chain.tflite", "Relu chain", 2048, runs=2)),
-        name="golden_app",
-        boards=("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"),
-    )
-
-
-def one_model(folder: Path, **options: object) -> AppConfig:
-    (folder / "dense.tflite").write_bytes(dense())
-    return AppConfig((ModelConfig(folder / "dense.tflite"),), "golden_app", ("mps2/an385",), **options)  # type: ignore[arg-type]
-
-
-def with_host_link(folder: Path) -> AppConfig:
-    return one_model(folder, host_link=True)
-
-
-def with_static_plan(folder: Path) -> AppConfig:
-    """Tensors, one of them in a buffer of the app's own, and a scratch buffer."""
-    config = one_model(folder, planner="static", model_data="array")
-    (model,) = config.models
-    return replace(config, models=(replace(model, preallocated=(PreallocatedConfig("x", "frame", ".dma", 32),)),))
-
-
-def with_shared_arena(folder: Path) -> AppConfig:
-    (folder / "relu.tflite").write_bytes(unary("RELU"))
-    config = one_model(folder, shared_arena=True, kernels="reference")
-    return replace(config, models=(*config.models, ModelConfig(folder / "relu.tflite")))
-
-
-def compiled(folder: Path) -> AppConfig:
-    return one_model(folder, backend="compiled", kernels="cmsis_nn", model_data="array", host_link=True)
-
-
-GOLDEN_APPS = {
-    "compiled": compiled,
-    "two_models": two_models,
-    "host_link": with_host_link,
-    "static_plan": with_static_plan,
-    "shared_arena": with_shared_arena,
-}
-
-
-def whole_tree(config: AppConfig, app: Path, tflm: TflmRevision) -> dict[str, bytes]:
-    """Files that `generate` writes, the manifest left out as it carries the version."""
-    made = generate(config, app, tflm)
-    return dict(sorted({**app_files(made.spec, made.golden_files, config, app), **render_starters(made.spec)}.items()))
-
-
-@pytest.mark.usefixtures("fixed_reference")
-@pytest.mark.parametrize("name", GOLDEN_APPS)
-def test_golden_tree(name: str, tmp_path: Path, tflm: TflmRevision, request: pytest.FixtureRequest) -> None:
-    """Every byte of an app; `pytest --update-golden` takes over the files that are generated now."""
-    files = whole_tree(GOLDEN_APPS[name](tmp_path), tmp_path / "app", tflm)
-    tree = GOLDEN / name
-    if request.config.getoption("--update-golden"):
-        shutil.rmtree(tree, ignore_errors=True)
-        for path, data in files.items():
-            write_atomically(tree / path, data)
-    there = {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
-    assert set(there) == set(files)
-    for path, data in files.items():
-        got, want = (text.decode("utf-8", "backslashreplace") for text in (data, there[path]))
-        assert got == want, f"{name}/{path} differs: look at it, then pytest --update-golden"
-
-
-def test_golden_trees_are_of_apps_that_are_generated() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {*GOLDEN_APPS, "library"}
-
-
-@pytest.mark.usefixtures("fixed_reference")
-def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path, tflm: TflmRevision) -> None:
-    trees = []
-    for name in ("one", "an other/$HOME 'place'"):
-        folder = tmp_path / name
-        folder.mkdir(parents=True)
-        trees.append(whole_tree(two_models(folder), folder / "app", tflm))
-    assert trees[0] == trees[1]
 
 
 # -- models of every kind ------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's library: the golden tree, C and C++ that compile, and a C program that uses the header."""
+"""A model's library: C and C++ that compile, and a C program that uses the header."""
 
 from __future__ import annotations
 
@@ -13,41 +13,17 @@ import pytest
 
 from tests.helpers.app_specs import app, compile_cxx, model, needs_gxx, tensor, write
 from tests.helpers.checkout import ROOT
-from tests.helpers.command_line import Tool
 from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.library import check_labels, library_name, render_library
 from tflm_zephyr.codegen.spec import AppSpec, LibrarySpec
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.files import write_atomically
 
-GOLDEN = ROOT / "tests" / "golden" / "library"
 GCC = shutil.which("gcc")
 
 
 def library(*, labels: tuple[str, ...] = (), section: str = "", **changes: object) -> AppSpec:
     """A library of the model "net", without golden runs."""
     return app(model(golden=(), **changes), library=LibrarySpec(labels, section))
-
-
-def tree_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_golden_tree(tool: Tool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Every byte of a small model's library; `pytest --update-golden` takes over what is written now."""
-    (tmp_path / "scores.tflite").write_bytes(dense(x="features", y="scores"))
-    (tmp_path / "labels.txt").write_text("".join(f"class {i}\n" for i in range(8)))
-    argv = ("library", "scores.tflite", "-o", "out", "--core", "cortex-m33", "--labels", "labels.txt")
-    assert tool(*argv, "--arena-section", ".noinit.arena").code == 0
-    files = tree_of(tmp_path / "out")
-    if request.config.getoption("--update-golden"):
-        shutil.rmtree(GOLDEN, ignore_errors=True)
-        for path, data in files.items():
-            write_atomically(GOLDEN / path, data)
-    golden = tree_of(GOLDEN)
-    assert set(files) == set(golden)
-    for path, data in files.items():
-        assert data == golden[path], f"library/{path} differs: look at it, then pytest --update-golden"
 
 
 @needs_gxx

@@ -14,6 +14,22 @@ set(TFLM_APP_SOURCES
   src/models/dense_data.cpp
   src/models/dense_golden.cpp
 )
+if(CONFIG_TFLM_APP_HOST_LINK)
+  list(APPEND TFLM_APP_SOURCES
+    src/link/cycles.cpp
+    src/link/device.cpp
+    src/link/frame.cpp
+    src/link/server.cpp
+    src/link/watch.cpp
+    src/link/zephyr_port.cpp
+  )
+elseif(NOT CONFIG_UART_INTERRUPT_DRIVEN)
+  message(WARNING "This app is to answer a host (host_link: true), but it will not: CONFIG_UART_INTERRUPT_DRIVEN is off. "
+    "Set it to y in prj.conf.")
+endif()
+if(CONFIG_TFLM_APP_HOST_LINK_MLPERF)
+  list(APPEND TFLM_APP_SOURCES src/link/mlperf.cpp)
+endif()
 list(TRANSFORM TFLM_APP_SOURCES PREPEND ${TFLM_APP_DIR}/)
 target_sources(app PRIVATE ${TFLM_APP_SOURCES})
 # No thread ever shares a static variable of a function in these: no guards.
@@ -27,6 +43,7 @@ if((CONFIG_64BIT OR CONFIG_ARCH_POSIX) AND NOT CONFIG_TFLM_APP_DENSE_ARENA_SIZE)
     "cases, and the self-test prints the bytes that are used.")
 endif()
 target_compile_definitions(app PRIVATE TFLM_REVISION="${TFLM_REVISION}")
+target_compile_definitions(app PRIVATE $<$<BOOL:${CONFIG_TFLM_APP_HOST_LINK}>:TFLM_LINK_PAYLOAD_BYTES=${CONFIG_TFLM_APP_HOST_LINK_PAYLOAD_BYTES}>)
 # TFLM's checks end in abort(); the app's own, in src/port.cpp, says so and brings in no printf.
 zephyr_ld_options(-Wl,--wrap=abort)
 # TFLM's messages evaluate what they would print even when they are stripped: src/port.cpp has no names of types.

@@ -8,6 +8,7 @@
 #include "models/dense_data.hpp"
 #include "models/relu.hpp"
 #include "models/relu_data.hpp"
+#include "link/server.hpp"
 #include "report.hpp"
 #include "self_test.hpp"
 
@@ -74,6 +75,9 @@ const tflm_app::Subject kSubjects[] = {
 
 int tflm_app::Run()
 {
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+	tflm_link::Serve();
+#endif
 	while (true) {
 		for (const tflm_app::Subject &subject : kSubjects) {
 			const bool good = tflm_app::SelfTest(subject);

@@ -4,6 +4,9 @@
 #ifndef TFLM_APP_MODELS_RELU_HPP_
 #define TFLM_APP_MODELS_RELU_HPP_
 
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+#include "link/device.hpp"
+#endif
 #include "tensor.hpp"
 
 namespace models::relu {
@@ -43,6 +46,11 @@ struct ArenaUse {
 	size_t tail;
 };
 ArenaUse Arena();
+
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+// The model as the link to a host takes it.
+extern const tflm_link::Model kLinkModel;
+#endif
 
 }  // namespace models::relu
 

@@ -4,6 +4,9 @@
 
 #include <new>
 
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+#include "link/watch.hpp"
+#endif
 #include "models/dense_data.hpp"
 #include "preallocated.hpp"
 #include "static_planner.hpp"
@@ -21,8 +24,13 @@ uint8_t frame[4];
 namespace models::dense {
 namespace {
 
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+using OpResolver = tflm_link::WatchedResolver<tflite::MicroMutableOpResolver<1>, 1>;
+using Interpreter = tflm_link::OpenInterpreter;
+#else
 using OpResolver = tflite::MicroMutableOpResolver<1>;
 using Interpreter = tflite::MicroInterpreter;
+#endif
 
 // Estimated: head 16 + tail 388, raised to the 556 that TFLM needs while it plans, with 64 bytes of slack
 constexpr size_t kGeneratedArenaSize = 624;
@@ -195,5 +203,53 @@ ArenaUse Arena()
 	}
 	return {kArenaSize, g_memory->GetNonPersistentUsedBytes(), g_memory->GetPersistentUsedBytes()};
 }
+
+#ifdef CONFIG_TFLM_APP_HOST_LINK
+namespace {
+
+uint32_t g_operator_ticks[1];
+
+tflm_link::Span SpanOf(Bytes bytes)
+{
+	return {bytes.data, bytes.size};
+}
+
+const tflite::Model &TheModel()
+{
+	return *tflite::GetModel(tflm_model_dense);
+}
+
+}  // namespace
+
+const tflm_link::Model kLinkModel = {
+	"dense",
+	kModelSha256,
+	"estimated",
+	[] { return static_cast<int>(Init()); },
+	[] { return static_cast<int>(Reset()); },
+	[](const tflm_link::Observer *observer) {
+		const bool good = tflm_link::Invoke(*g_interpreter, TheModel(), observer) == kTfLiteOk;
+		return static_cast<int>(good ? Status::kOk : Status::kInvoke);
+	},
+	[](size_t index) { return SpanOf(InputBytes(index)); },
+	[](size_t index) { return SpanOf(OutputBytes(index)); },
+	[](size_t index) { return static_cast<int32_t>(g_interpreter->inputs().Get(index)); },
+	[](size_t index) { return static_cast<int32_t>(g_interpreter->outputs().Get(index)); },
+	[](size_t subgraph, size_t index, tflm_link::Tensor *tensor) {
+		return tflm_link::Describe(TheModel(), g_interpreter->Allocations(), subgraph, index, tensor);
+	},
+	[](size_t index, tflm_link::Operator *op) { return tflm_link::Describe(TheModel(), index, op); },
+	[] {
+		const ArenaUse use = Arena();
+		return tflm_link::Arena{static_cast<uint32_t>(use.size), static_cast<uint32_t>(use.head),
+					static_cast<uint32_t>(use.tail)};
+	},
+	kInputs,
+	kOutputs,
+	3,
+	1,
+	g_operator_ticks,
+};
+#endif
 
 }  // namespace models::dense
