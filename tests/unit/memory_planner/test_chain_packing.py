@@ -93,7 +93,7 @@ def test_is_as_small_as_brute_force(seed: int) -> None:
     assert plan.size_bytes == 0 or not fits(problem, plan.size_bytes - UNIT)
 
 
-def test_some_chains_need_more_than_the_bound_and_less_than_greedy() -> None:
+def test_some_chains_lie_between_the_bound_and_greedy() -> None:
     """Random chains are of both kinds; without them the test above would show little."""
     plans = [(greedy(problem), lower_bound(problem)) for problem in map(chain, range(400))]
     sizes = [(chain_plan(plan), plan, bound) for plan, bound in plans]

@@ -19,11 +19,11 @@ alignas(16) uint8_t g_arena[kArenaBytes];
 bool g_ready;
 
 const Bytes kInputBytes[] = {
-	{g_arena + 192, 144},
+	{g_arena + 0, 144},
 };
 
 const Bytes kOutputBytes[] = {
-	{g_arena + 192, 144},
+	{g_arena + 0, 144},
 };
 
 }  // namespace
@@ -57,13 +57,13 @@ Status Reset()
 tflm_app::TensorView<int8_t, 144> Input0()
 {
 	return tflm_app::TensorView<int8_t, 144>(
-		g_ready ? reinterpret_cast<int8_t *>(g_arena + 192) : nullptr);
+		g_ready ? reinterpret_cast<int8_t *>(g_arena + 0) : nullptr);
 }
 
 tflm_app::TensorView<int8_t, 144> Output0()
 {
 	return tflm_app::TensorView<int8_t, 144>(
-		g_ready ? reinterpret_cast<int8_t *>(g_arena + 192) : nullptr);
+		g_ready ? reinterpret_cast<int8_t *>(g_arena + 0) : nullptr);
 }
 
 Bytes InputBytes(size_t index)
@@ -99,13 +99,13 @@ const int32_t kShape4[] = {1, 3, 3, 4};
 const int32_t kShape5[] = {4};
 const int32_t kShape6[] = {1, 6, 6, 4};
 const tflm_link::Tensor kTensors[] = {
-	{"x", 1, kShape0, 4, 9, false, true, 0.5f, -128, {g_arena + 192, 144}},
+	{"x", 1, kShape0, 4, 9, false, true, 0.5f, -128, {g_arena + 0, 144}},
 	{"w", 1, kShape1, 4, 9, false, true, 0.00999999978f, 0, {nullptr, 0}},
 	{"b", 1, kShape2, 1, 2, false, true, 0.00499999989f, 0, {nullptr, 0}},
 	{"y", 1, kShape3, 4, 9, false, true, 0.5f, -128, {nullptr, 0}},
 	{"w2", 2, kShape4, 4, 9, false, true, 0.0199999996f, 0, {nullptr, 0}},
 	{"b2", 2, kShape5, 1, 2, false, true, 0.00999999978f, 0, {nullptr, 0}},
-	{"z", 1, kShape6, 4, 9, false, true, 0.5f, -128, {g_arena + 192, 144}},
+	{"z", 1, kShape6, 4, 9, false, true, 0.5f, -128, {g_arena + 0, 144}},
 };
 const int32_t kOutputsOf0[] = {3};
 const int32_t kOutputsOf1[] = {6};

@@ -6,10 +6,10 @@
 // Where buffers lie in the arena, and while which layers run (input: before the first):
 //
 //   first byte      last  from     to  buffer
-//            0        35     0      0  scratch of layer 0
-//            0       179     1      1  rows and scratch of layers 0 to 1
-//          192       335 input      1  tensor 0 'x'
-//          192       335     1 output  tensor 6 'z'
+//            0       143 input      1  tensor 0 'x'
+//            0       143     1 output  tensor 6 'z'
+//          144       179     0      0  scratch of layer 0
+//          144       323     1      1  rows and scratch of layers 0 to 1
 #include "models/dense_layers.hpp"
 
 #include <algorithm>
@@ -134,7 +134,7 @@ bool Layer0Conv2dRows(uint8_t *arena, RowBuffer *rows, int32_t count)
 	int8_t *const output = static_cast<int8_t *>(rows[1].Push(count));
 	using Rounding = tflm_fast::OneFloor<5, -128, 127>;
 	using Shape = tflm_fast::Geometry<12, 1, 12, 3, 3, 1, 1, 1, 1, 1, -128>;
-	uint8_t *const scratch = arena + 144;
+	uint8_t *const scratch = arena + 288;
 	tflm_fast::Convolution<Shape, 4, false, Rounding>(input, window.rows, window.padding, output, count, packed_0, scaling_0, scratch);
 	return true;
 }
@@ -157,9 +157,9 @@ bool Layers0To1(uint8_t *arena)
 {
 	// Data, bytes of a row, room for so many rows, rows that are there.
 	RowBuffer rows[] = {
-		{arena + 192, 12, 12, 12, 0},  // tensor 0 'x'
-		{arena + 0, 48, 3, 0, 0},  // tensor 3 'y'
-		{arena + 192, 24, 6, 0, 0},  // tensor 6 'z'
+		{arena + 0, 12, 12, 12, 0},  // tensor 0 'x'
+		{arena + 144, 48, 3, 0, 0},  // tensor 3 'y'
+		{arena + 0, 24, 6, 0, 0},  // tensor 6 'z'
 	};
 	static const RowLayer kLayers[] = {
 		Layer0Conv2dRows,
