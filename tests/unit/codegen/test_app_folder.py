@@ -24,7 +24,6 @@ from tflm_zephyr.codegen.app_folder import (
 )
 from tflm_zephyr.codegen.model_facts import ModelFacts
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.files import write_atomically, write_new
 
 EMPTY = AppManifest("0.1.0", "net", "4.1.0", "8d40", "reference", ("mps2/an385",), {"net": ModelFacts("ab")})
 FILES = {"a.txt": b"one\n", "src/b.txt": b"two\n", "src/deep/c.txt": b"three\n"}
@@ -341,34 +340,6 @@ def test_an_interrupted_update_is_fixed_by_the_next_run(app: Path, monkeypatch: 
     assert set(tree(app)) == set(FILES)
     write_files(app, new, EMPTY)
     assert tree(app) == new
-
-
-def test_write_atomically_keeps_the_old_content_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.txt"
-    path.write_bytes(b"old")
-    Interrupt(monkeypatch, "replace", 0, OSError(5, "Input/output error"))
-    with pytest.raises(OSError, match="Input/output"):
-        write_atomically(path, b"new")
-    assert tree(tmp_path) == {"x.txt": b"old"}
-
-
-# -- single files --------------------------------------------------------------------------------------------------
-
-
-def test_write_new(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "w.yml"
-    write_new(path, b"one")
-    write_new(path, b"one")
-    with pytest.raises(AppError, match="is there already and differs"):
-        write_new(path, b"two")
-    assert path.read_bytes() == b"one"
-    write_new(path, b"two", force=True)
-    assert path.read_bytes() == b"two"
-
-
-def test_write_new_over_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(AppError, match="a folder stands where a file should be"):
-        write_new(tmp_path, b"x")
 
 
 def test_as_generated(app: Path) -> None:
