@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import golden_trees
+from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
-from tests.helpers.golden_trees import GOLDEN, check_tree, files_below, golden_tree, is_template
+from tests.helpers.golden_trees import GOLDEN, check_tree, differences, files_below
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
@@ -118,7 +119,7 @@ APPS: Mapping[str, tuple[Callable[[Path], AppConfig], str]] = {
     "rows_with_fast_kernels": (rows_with_fast_kernels, "compiled"),
     "fallback_kernel": (fallback_kernel, "compiled"),
 }
-"""Each app with its base, whose tree has the files that the app's own leaves out."""
+"""Each app with its base."""
 LIBRARIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "library": (("--labels", "labels.txt", "--arena-section", ".noinit.arena"), ""),
     "compiled_library": (("--backend", "compiled"), "library"),
@@ -135,17 +136,28 @@ def app_tree(config: AppConfig, app: Path) -> dict[str, bytes]:
 @pytest.mark.usefixtures("fixed_reference", "every_model_is_large_enough")
 @pytest.mark.parametrize("name", APPS)
 def test_an_app(name: str, tmp_path: Path, update: bool) -> None:
-    configured, base = APPS[name]
-    check_tree(name, base, app_tree(configured(tmp_path), tmp_path / "app"), update=update)
+    check_tree(name, on_base(name, APPS, lambda app: app_tree(APPS[app][0](tmp_path), tmp_path / "app")), update=update)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library(name: str, tool: Tool, tmp_path: Path, update: bool) -> None:
-    options, base = LIBRARIES[name]
     (tmp_path / "scores.tflite").write_bytes(dense(x="features", y="scores"))
     (tmp_path / "labels.txt").write_text("".join(f"class {i}\n" for i in range(8)))
-    assert tool("library", "scores.tflite", "-o", "out", "--core", "cortex-m33", *options).code == 0
-    check_tree(name, base, files_below(tmp_path / "out"), update=update)
+
+    def made(library: str) -> dict[str, bytes]:
+        options, _ = LIBRARIES[library]
+        assert tool("library", "scores.tflite", "-o", library, "--core", "cortex-m33", *options).code == 0
+        return files_below(tmp_path / library)
+
+    check_tree(name, on_base(name, LIBRARIES, made), update=update)
+
+
+def on_base(
+    name: str, trees: Mapping[str, tuple[object, str]], made: Callable[[str], dict[str, bytes]]
+) -> dict[str, bytes]:
+    """A tree, or how it differs from that of its base."""
+    _, base = trees[name]
+    return differences(made(name), made(base)) if base else made(name)
 
 
 @pytest.fixture
@@ -167,38 +179,37 @@ def test_the_same_input_gives_the_same_bytes_anywhere(tmp_path: Path) -> None:
     assert trees[0] == trees[1]
 
 
-BASE = {"a": b"1", "b": b"2", "c/d": b"3"}
-FILES = {"a": b"1", "b": b"other", "e": b"4"}
+BASE = {"a": b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "b": b"2", "c/d": b"3"}
 
 
-class TestKeeping:
-    """A tree on a base is told from another one, whatever of it differs."""
+class TestDifferences:
+    """Trees that differ have other differences from their base."""
 
-    @pytest.fixture(autouse=True)
-    def kept(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_new_and_absent_files(self) -> None:
+        assert differences({"a": BASE["a"], "e": b"4"}, BASE) == {"changes.diff": b"absent b\nabsent c/d\n", "e": b"4"}
+        assert differences(BASE, BASE) == {}
+
+    def test_lines_that_changed(self) -> None:
+        changes = b"changed a\n@@\n 10\n-11\n+eleven\n 12\n"
+        assert differences(BASE | {"a": BASE["a"].replace(b"11", b"eleven")}, BASE) == {"changes.diff": changes}
+
+    def test_a_file_with_little_in_common_is_whole(self) -> None:
+        assert differences(BASE | {"b": b"3"}, BASE) == {"b": b"3"}
+
+    def test_a_template_is_named_instead_of_copied(self) -> None:
+        (template,) = (ROOT / "templates").rglob("fast_kernels.hpp.j2")
+        path, data = "src/fast_kernels.hpp", b"// a banner\n" + template.read_bytes().partition(b"}}\n")[2]
+        assert differences(BASE | {path: data}, BASE) == {"changes.diff": f"template {path}\n".encode()}
+        edited = data.replace(b"int8_t", b"int16_t")
+        assert differences(BASE | {path: edited}, BASE) == {path: edited}
+
+    @pytest.mark.parametrize("change", [{"b": b"1"}, {"e": b""}, {"c/d": None}])
+    def test_another_tree_than_the_one_kept(
+        self, change: dict[str, bytes | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(golden_trees, "GOLDEN", tmp_path)
-        check_tree("base", "", BASE, update=True)
-        check_tree("own", "base", FILES, update=True)
-
-    def test_only_differences_are_kept(self, tmp_path: Path) -> None:
-        assert files_below(tmp_path / "own") == {"b": b"other", "e": b"4", "files.txt": b"base base\nabsent c/d\n"}
-        assert golden_tree("own") == (FILES, set())
-
-    def test_a_base_may_have_one_itself(self, tmp_path: Path) -> None:
-        check_tree("third", "own", {**FILES, "c/d": b"3"}, update=True)
-        assert files_below(tmp_path / "third") == {"c/d": b"3", "files.txt": b"base own\n"}
-
-    @pytest.mark.parametrize("change", [{"a": b"5"}, {"b": b"2"}, {"c/d": b"3"}, {"f": b""}, {"e": None}])
-    def test_each_difference_is_seen(self, change: dict[str, bytes | None]) -> None:
-        files = {path: data for path, data in (FILES | change).items() if data is not None}
+        check_tree("base", BASE, update=True)
+        check_tree("base", BASE)
+        files = {path: data for path, data in (BASE | change).items() if data is not None}
         with pytest.raises(AssertionError, match="pytest --update-golden"):
-            check_tree("own", "base", files)
-
-    def test_a_template_is_named_instead_of_copied(self, tmp_path: Path) -> None:
-        (template,) = (golden_trees.ROOT / "templates").rglob("fast_kernels.hpp.j2")
-        data = b"// a banner\n" + template.read_bytes().partition(b"}}\n")[2]
-        check_tree("own", "base", {"src/fast_kernels.hpp": data}, update=True)
-        assert b"template src/fast_kernels.hpp\n" in files_below(tmp_path / "own")["files.txt"]
-        assert not is_template("src/fast_kernels.hpp", data + b"\n")
-        with pytest.raises(AssertionError, match="is no template"):
-            check_tree("own", "base", {"src/fast_kernels.hpp": data.replace(b"int8_t", b"int16_t")})
+            check_tree("base", files)
