@@ -8,12 +8,13 @@ malformed file, or one that TFLM would read beyond its bounds, ends in a ModelEr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.files import reading
-from tflm_zephyr.model import schema
+from tflm_zephyr.model import schema, wall
 from tflm_zephyr.model.flatbuffer import Reader, Table
 from tflm_zephyr.model.types import Model, Operator, OperatorCode, Quantization, Subgraph, Tensor, TensorType, shown
 
@@ -66,10 +67,10 @@ def parse_model(data: bytes, *, where: str = "model") -> Model:
 
 
 def load_model(path: Path) -> Model:
-    """Read a .tflite file. ModelError when it cannot be read or is malformed."""
+    """Read a .tflite file and check it at the wall. ModelError when it cannot be read, is malformed or absurd."""
     with reading(path, ModelError, missing="Give the path of a .tflite file"):
         data = path.read_bytes()
-    return parse_model(data, where=str(path))
+    return wall.check(parse_model(data, where=str(path)))
 
 
 def _check_kind(reader: Reader) -> None:
@@ -169,15 +170,14 @@ class _Builder:
             type=TensorType(type_name),
             shape=table.integers("shape"),
             buffer=buffer,
-            data=self._buffers[buffer],
+            data=None,
             is_variable=bool(table.scalar("is_variable")),
             quantization=_quantization(table.child("quantization")),
             shape_signature=table.integers("shape_signature"),
         )
         self._check_size(tensor, called)
-        if tensor.data is not None:
-            self._check_data(tensor, tensor.data, called, table.has("sparsity"))
-        return tensor
+        data = self._buffers[buffer]
+        return tensor if data is None else replace(tensor, data=self._data(tensor, data, called, table.has("sparsity")))
 
     def _check_size(self, tensor: Tensor, called: str) -> None:
         product = tensor.type.size_bytes if tensor.type.has_size else 1
@@ -192,11 +192,12 @@ class _Builder:
             if product >= _LIMIT:
                 raise self._reader.fail(f"{called} with shape {list(tensor.shape)} is 2 GB or more", _EXPORT)
 
-    def _check_data(self, tensor: Tensor, data: bytes, called: str, sparse: bool) -> None:
+    def _data(self, tensor: Tensor, data: bytes, called: str, sparse: bool) -> bytes:
+        """A constant's bytes in a buffer, which may be longer than the tensor: TFLM reads no further than its end."""
         if sparse:
             raise self._reader.fail(f"{called} is stored sparsely, which TFLM cannot read", "Convert it dense")
         if not tensor.type.has_size:
-            return
+            return data
         needed = (tensor.elements + 1) // 2 if tensor.type is TensorType.INT4 else tensor.size_bytes
         if len(data) < needed:
             packed = _COMPRESSION in self._metadata
@@ -204,6 +205,7 @@ class _Builder:
                 f"{called} needs {needed} bytes of data and has {len(data)}",
                 "Use the model as it was before TFLM's compression, which is not supported" if packed else _EXPORT,
             )
+        return data[:needed]
 
     def _operator(self, owner: str, index: int, table: Table, count: int) -> Operator:
         opcode = table.integer("opcode_index")
