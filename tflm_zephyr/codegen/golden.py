@@ -33,6 +33,7 @@ class GoldenRuns:
 
     `inputs` names the inputs' origin, `outputs` the engines that gave the outputs, `engines` the version of each engine
     that ran the model. `warning` says that TFLM on the host did not run it, `refusal` why, as far as it should have.
+    `hopeless`: TFLM crashed on the model and LiteRT did not run it either.
     """
 
     runs: tuple[GoldenSpec, ...]
@@ -42,6 +43,7 @@ class GoldenRuns:
     notes: tuple[str, ...] = ()
     warning: str = ""
     refusal: str = ""
+    hopeless: bool = False
 
     @property
     def source(self) -> str:
@@ -92,7 +94,9 @@ def golden_runs(
         warning = f"{found.refusal}; {_ADVICE}"
     runs = tuple(GoldenSpec(run.inputs, run.outputs) for run in found.golden)
     refusal = "" if config.custom_operators else found.refusal
-    return GoldenRuns(runs, origin, found.source, found.engines, notes, warning, refusal)
+    return GoldenRuns(
+        runs, origin, found.source, found.engines, notes, warning, refusal, found.hopeless and bool(refusal)
+    )
 
 
 def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:

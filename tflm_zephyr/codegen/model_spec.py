@@ -50,6 +50,9 @@ def built_model(
     runs = _NO_RUNS
     if golden.wanted:
         runs = golden_runs(item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
+        if runs.hopeless:
+            hint = "LiteRT does not run it either: convert it again"
+            raise ModelError(runs.refusal, where=model.where, hint=hint)
         if runs.refusal and not backend.prepares_on_device:
             hint = "Convert it again; compiled code would run it without TFLM's checks"
             raise ModelError(runs.refusal, where=model.where, hint=hint)

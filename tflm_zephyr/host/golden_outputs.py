@@ -12,7 +12,7 @@ from itertools import starmap
 from math import prod
 
 from tflm_zephyr.errors import ModelError, ToolError
-from tflm_zephyr.host.run import NAMES, PACKAGES, HostRun, available, run_many
+from tflm_zephyr.host.run import NAMES, PACKAGES, EngineCrashedError, HostRun, available, run_many
 from tflm_zephyr.kernels import reads_positions
 from tflm_zephyr.model import Model, Tensor, TensorType, normalised_for_litert
 
@@ -36,6 +36,7 @@ class Attempt:
     `source` names the engine that gave the bytes and its version, or both engines with their numbers of runs.
     `engines` are those that ran the model, as `installed` names them. `notes` have reasons, and changes
     to the model in memory; `refusal` is TFLM's message when it is installed and did not run the model.
+    `hopeless`: TFLM crashed, and LiteRT, which is installed, did not run the model either.
     """
 
     golden: tuple[Golden, ...]
@@ -43,6 +44,7 @@ class Attempt:
     engines: Mapping[str, str]
     notes: tuple[str, ...]
     refusal: str = ""
+    hopeless: bool = False
 
 
 def seeded_inputs(model: Model, seed: int = 0) -> tuple[bytes, ...]:
@@ -135,11 +137,12 @@ def attempt(
 
 @dataclass(frozen=True)
 class _Tried:
-    """One engine's runs, or None; notes on them; the reason why an installed engine has none."""
+    """One engine's runs, or None; notes on them; the reason why an installed engine has none, a crash or a refusal."""
 
     run: HostRun | None
     notes: tuple[str, ...]
     error: str = ""
+    crashed: bool = False
 
 
 def _both(model: Model, candidates: Sequence[tuple[bytes, ...]], on_run: OnRun | None) -> tuple[_Tried, _Tried]:
@@ -163,7 +166,7 @@ def _try(engine: str, model: Model, candidates: Sequence[tuple[bytes, ...]], on_
         data, changes = normalised_for_litert(model.data) if engine == "litert" else (model.data, ())
         return _Tried(run_many(data, candidates, engine=engine, on_run=on_count), changes)
     except ToolError as error:
-        return _Tried(None, (), str(error))
+        return _Tried(None, (), str(error), isinstance(error, EngineCrashedError))
 
 
 def _choose(candidates: Sequence[tuple[bytes, ...]], runs: int, litert: _Tried, tflm: _Tried) -> Attempt:
@@ -172,7 +175,8 @@ def _choose(candidates: Sequence[tuple[bytes, ...]], runs: int, litert: _Tried, 
     engines = {PACKAGES[run.engine]: _version(PACKAGES[run.engine]) for run in done}
     if len(done) < 2:
         found = [Golden(*pair) for run in done for pair in zip(candidates[:runs], run.runs[:runs], strict=True)]
-        return Attempt(tuple(found), _source(done, (runs,) * len(done)), engines, notes, tflm.error)
+        hopeless = tflm.crashed and bool(litert.error)
+        return Attempt(tuple(found), _source(done, (runs,) * len(done)), engines, notes, tflm.error, hopeless)
     one, other = done
     agree = [k for k in range(len(candidates)) if one.runs[k] == other.runs[k]][:runs]
     apart = [k for k in range(len(candidates)) if one.runs[k] != other.runs[k]][: runs - len(agree)]

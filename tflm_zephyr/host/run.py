@@ -30,6 +30,10 @@ _NOISE = re.compile(r"index \d+ out of range \(length is \d+\)|^INFO: |^WARNING:
 _MESSAGE_LINES = 6
 
 
+class EngineCrashedError(DeviceError):
+    """The engine's process was ended by a signal: SIGSEGV, SIGABRT."""
+
+
 @dataclass(frozen=True)
 class TailSection:
     """One row of TFLM's recorded allocations (tail memory, bytes)."""
@@ -138,8 +142,8 @@ def run_many(
     to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out of
     the model first, as TFLM would follow it. A plan in the model that would corrupt memory with the kernels of this
     machine is left out, unless `any_plan`. `on_run` gets the number of runs that are done, now and then. Raises
-    ModelError when the engine refuses the model, DeviceError when the arena is too small, the engine crashes or
-    takes longer than `timeout_s`; TFLM's own messages are in the text.
+    ModelError when the engine refuses the model, DeviceError when the arena is too small, the engine crashes
+    (EngineCrashedError) or takes longer than `timeout_s`; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
         raise ValueError("every run takes the same number of inputs, and there is at least one run")
@@ -202,11 +206,10 @@ def _result(folder: Path, done: process.Finished, engine: str, arena: int) -> di
         if "error" not in result:
             return result
         raise _refusal(engine, result["stage"], result["error"], said, arena)
-    if done.returncode < 0:
-        ended = f"crashed ({signal.Signals(-done.returncode).name})"
-    else:
-        ended = f"ended with exit code {done.returncode}"
-    raise _refusal(engine, ended, "", said, arena)
+    if done.returncode >= 0:
+        raise _refusal(engine, f"ended with exit code {done.returncode}", "", said, arena)
+    error = _refusal(engine, f"crashed ({signal.Signals(-done.returncode).name})", "", said, arena)
+    raise EngineCrashedError(error.what, where=error.where, hint=error.hint)
 
 
 def _refusal(engine: str, stage: str, error: str, said: str, arena: int) -> ToolError:

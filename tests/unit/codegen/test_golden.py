@@ -17,9 +17,10 @@ from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import MANIFEST
 from tflm_zephyr.codegen.golden import golden_runs, path_of
-from tflm_zephyr.errors import AppError, ToolError
+from tflm_zephyr.errors import AppError, ModelError, ToolError
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.host.golden_outputs import seeded_inputs
+from tflm_zephyr.host.run import EngineCrashedError, HostRun
 from tflm_zephyr.model.reader import load_model
 
 OTHER = "made elsewhere"
@@ -191,6 +192,39 @@ def test_what_tflm_refuses_is_a_warning(
             assert "  note: net: TFLM on the host: refuses the model: no\n" in done.out and "warning" not in done.out
         else:
             assert "\n  warning: net: TFLM on the host: refuses the model: no; the app's TFLM" in done.out
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "compiled"])
+def test_a_model_on_which_tflm_crashes_and_that_litert_refuses(
+    tool: Tool, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """A device would crash as well; where LiteRT runs the model, a crash is a warning."""
+
+    def crash(data: bytes, runs: object, *, engine: str, on_run: object) -> HostRun:
+        if engine == "tflm":
+            raise EngineCrashedError("crashed (SIGSEGV)", where="TFLM on the host")
+        raise ModelError("refuses the model: no", where="LiteRT")
+
+    monkeypatch.setattr(golden_outputs, "available", lambda engine: True)
+    monkeypatch.setattr(golden_outputs, "run_many", crash)
+    said = tool("generate", model_file, "-o", tmp_path / "app", "--backend", backend).one_line()
+    assert "net.tflite: TFLM on the host: crashed (SIGSEGV). LiteRT does not run it either: convert it again" in said
+    assert not (tmp_path / "app").exists()
+
+
+@pytest.mark.parametrize("litert", ["runs it", "is not installed"])
+def test_a_crash_of_tflm_alone_is_a_warning(
+    tool: Tool, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litert: str
+) -> None:
+    def crash(data: bytes, runs: list[object], *, engine: str, on_run: object) -> HostRun:
+        if engine == "tflm":
+            raise EngineCrashedError("crashed (SIGSEGV)", where="TFLM on the host")
+        return HostRun(engine, "1", tuple((bytes(64),) for _ in runs), 0, 0, 0, (), 0)
+
+    monkeypatch.setattr(golden_outputs, "available", lambda engine: engine == "tflm" or litert == "runs it")
+    monkeypatch.setattr(golden_outputs, "run_many", crash)
+    done = tool("generate", model_file, "-o", tmp_path / "app")
+    assert done.code == 0 and "warning: net: TFLM on the host: crashed (SIGSEGV)" in done.out
 
 
 @pytest.mark.usefixtures("fixed_reference")

@@ -115,7 +115,7 @@ def test_a_crash_is_one_line_with_the_last_words(monkeypatch: pytest.MonkeyPatch
         return real([sys.executable, "-c", script], **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(run.process, "run", crash)
-    with pytest.raises(DeviceError, match=r"crashed \(SIGABRT\): kernel.cc:12 x != y"):
+    with pytest.raises(run.EngineCrashedError, match=r"crashed \(SIGABRT\): kernel.cc:12 x != y"):
         run_host(chain(), [bytes(64)])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wall: values with which no kernel works are refused when a model is loaded, the edges of what is meant are not."""
+"""The wall: values with which no kernel works are refused as a model is loaded, the edges of what is meant are not."""
 
 from __future__ import annotations
 
