@@ -170,7 +170,11 @@ def _rewritten_file(data: bytes, where: str, plan: bytes | None) -> bytes:
             continue
         if _is_same(model, data, plan):
             return data
-    raise RuntimeError(f"{model.where}: the rewritten model does not read back as the same model")
+    raise ModelError(
+        "its parts overlap, so that it cannot be written anew with a plan or aligned buffers",
+        where=model.where,
+        hint="The file is corrupt; export it again",
+    )
 
 
 def _private_buffers(

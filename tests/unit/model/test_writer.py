@@ -143,6 +143,16 @@ def test_same_bytes_every_time() -> None:
     assert with_offline_plan(model, range(11)) == with_offline_plan(model, range(11))
 
 
+@pytest.mark.parametrize(("data", "seed"), [(chain(), 6572), (rich(external=True), 1810)], ids=["chain", "external"])
+def test_what_does_not_read_back_is_refused(data: bytes, seed: int) -> None:
+    """Parts of these two overlap such that moved ones change others."""
+    model = parse_model(damaged(data, random.Random(seed)), where="net.tflite")
+    with pytest.raises(
+        ModelError, match=r"^net\.tflite: its parts overlap, .*\. The file is corrupt; export it again$"
+    ):
+        planned(model, (16,) * model.tensor_count)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_parses_can_be_rewritten(seed: int) -> None:
