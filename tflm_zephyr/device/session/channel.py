@@ -22,7 +22,6 @@ from tflm_zephyr.errors import DeviceError
 _FIRST_WINDOW_BYTES = 64
 _FIRST_RTO_S, _LEAST_RTO_S, _MOST_RTO_S = 0.25, 0.1, 2.0
 _CALMING = 0.99  # factor on the least wait for each answer to a request that was sent once
-_MOST_PATIENCE = 5  # factor on the patience for a device that answers but makes no progress
 _DAMAGE_S = 0.01  # wait after a damaged frame, which was probably the answer
 _MOST_BUSY_S = 10.0
 _LONG = frozenset({Kind.RUN, Kind.CONTINUE, Kind.SELECT, Kind.RESET})  # may take as long as the model does
@@ -73,8 +72,8 @@ class Channel:
         self._rtt_s: float | None = None
         self._rtt_spread_s = 0.0
         self._least_rto_s = _LEAST_RTO_S
-        self._alive = 0.0  # when the device last sent anything to this session
-        self._progress = 0.0  # time of its last expected answer, or of the last request
+        self._progress = 0.0  # time of the last expected answer, or of the exchange's beginning
+        self._asked = 0  # requests to send again since then
         self._patience_s = 0.0
         self._asked_again: tuple[int, float] = (
             -1,
@@ -85,6 +84,11 @@ class Channel:
         self._answers: dict[int, Message] = {}
         self.resent = 0
         self.broken = True
+
+    @property
+    def name(self) -> str:
+        """The link's name, for errors."""
+        return self._link.name
 
     def hello(self, request: Request, patience_s: float) -> Message:
         """Begin a new session, whatever the device was doing; call `widen` next."""
@@ -105,14 +109,14 @@ class Channel:
     def exchange(self, requests: Sequence[Request], patience_s: float) -> list[Message]:
         """The answers, in the requests' order.
 
-        Raises SessionLostError, and DeviceError after `patience_s` of silence, when the app crashes, or when
-        the link ends for good. Then `broken` is set, and only `hello` starts again.
+        Raises SessionLostError, and DeviceError after `patience_s` without an answer, whatever else the device sends,
+        when the app crashes, or when the link ends for good. Then `broken` is set, and only `hello` starts again.
         """
         assert not self.broken
         self.broken = True
         try:
             self._answers = {}
-            self._patience_s, self._progress = patience_s, time.monotonic()
+            self._patience_s, self._progress, self._asked = patience_s, time.monotonic(), 0
             self._run(requests)
         except LinkEndedError as err:
             raise self._text.ended(str(err)) from err
@@ -137,11 +141,10 @@ class Channel:
             self._take(data)
 
     def _check_time(self) -> float:
-        """The time at which the caller's patience ends, if the device stays silent; DeviceError when it has ended."""
-        now = time.monotonic()
-        ends = max(self._progress, self._alive) + self._patience_s
-        if now >= min(ends, self._progress + _MOST_PATIENCE * self._patience_s):
-            raise self._text.silent(self._patience_s, begun=self._begun)
+        """The time at which the caller's patience ends, if no answer comes; DeviceError when it has ended."""
+        ends = self._progress + self._patience_s
+        if time.monotonic() >= ends:
+            raise self._text.silent(self._patience_s, begun=self._begun, asked=self._asked)
         return ends
 
     def _fill(self, requests: Sequence[Request], unsent: int) -> int:
@@ -230,8 +233,8 @@ class Channel:
             return
         if message.session != self._session:
             return  # an answer for an earlier host
-        self._alive = time.monotonic()
         if message.kind == AGAIN:
+            self._asked += 1
             self._again(message.seq)
             return
         sent = self._sent.get(message.seq)
@@ -242,7 +245,7 @@ class Channel:
             raise SessionLostError(taken=_detail(message) == _ANOTHERS)
         del self._sent[message.seq]
         self._answers[sent.place] = message
-        self._progress = time.monotonic()
+        self._progress, self._asked = time.monotonic(), 0
         # Bytes come in order: the device has read all bytes sent before this request, but not yet its copies.
         self._unread = len(sent.data) * max(sent.copies - 1, 0)
         if sent.tries == 1 and sent.kind not in _LONG:

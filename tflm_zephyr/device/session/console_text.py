@@ -12,6 +12,7 @@ from tflm_zephyr.device.console.status import sentence
 from tflm_zephyr.errors import DeviceError
 
 _ERROR = re.compile(r"TFLM:error code=(\d{1,9}) at=(\w+)")
+_ASKS = 3  # from then on a device that asks for a request again is not just silent
 _SELF_TEST = re.compile(r"TFLM:(begin|end|output|ticks) ")
 
 
@@ -50,8 +51,17 @@ class ConsoleText:
         """Whether the first line of a crash has come."""
         return bool(self._reader.crash)
 
-    def silent(self, seconds: float, *, begun: bool) -> DeviceError:
-        """The error for no answer within `seconds`; `begun`: a session had begun."""
+    def silent(self, seconds: float, *, begun: bool, asked: int = 0) -> DeviceError:
+        """The error for no answer within `seconds`.
+
+        `begun`: a session had begun. `asked`: how often the device asked for a request again in that time.
+        """
+        if asked >= _ASKS:
+            return DeviceError(
+                f"no answer within {seconds:g} s, but the device asked for the request {asked} times",
+                where=self._name,
+                hint="Do bytes get lost on the way to it? Lower the baud rate, or reset the board",
+            )
         if begun:
             return self._reader.error(f"no answer within {seconds:g} s")
         if self._self_test:

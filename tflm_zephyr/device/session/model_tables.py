@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,10 +15,13 @@ from tflm_zephyr.device.protocol.messages import Cursor, DeviceHello, Kind, Malf
 from tflm_zephyr.device.session.base import Hello, Limits, OperatorInfo, TensorInfo
 from tflm_zephyr.device.session.channel import Channel, RefusedError, checked
 from tflm_zephyr.device.transport.link import Link
+from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.kernels import keeps_state
 from tflm_zephyr.model import TensorType, operator_name, type_name
 
 _CUSTOM = 32
+_TABLES = 3
+"""The reply timeouts within which all tables of the hello come: 30 s are 2,500 tensors at 115,200 baud."""
 _T = TypeVar("_T")
 
 
@@ -37,19 +41,26 @@ def read_hello(
     patience_s: float,
     init_s: float,
 ) -> DescribedModel:
-    """Begin a session and select `model` (the first when "" or unknown). Raises as Channel.exchange, RefusedError."""
+    """Begin a session and select `model` (the first when "" or unknown).
+
+    `patience_s`: the wait for an answer; all tables together take up to _TABLES times that. `init_s`: the wait for the
+    model's initialisation. Raises as Channel.exchange, RefusedError.
+    """
     answer = checked(channel.hello(messages.hello(), patience_s))
     if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
         raise RefusedError(Kind.HELLO, Status.NO_VERSION, answer[0], 0)
     device = DeviceHello.parse(answer)
     channel.widen(device.window_bytes)
 
+    ends: float | None = None
+
     def table(which: TableOf, total: int, entry: Callable[[int, Cursor], _T]) -> tuple[_T, ...]:
-        return read_table(channel, patience_s, which, total, entry)
+        return read_table(channel, patience_s, which, total, entry, ends=ends)
 
     models = table(TableOf.MODELS, device.models, lambda _, cursor: cursor.text())
     number = models.index(model) if model in models else 0
     found = ModelHello.parse(checked(channel.exchange([messages.select(number)], init_s)[0]))
+    ends = time.monotonic() + _TABLES * patience_s
     tensors = table(TableOf.TENSORS, found.tensors, _tensor)
     operators = table(TableOf.OPERATORS, found.operators, _operator)
     inputs = table(TableOf.INPUTS, found.inputs, lambda _, cursor: cursor.take("i")[0])
@@ -91,11 +102,25 @@ def read_hello(
 
 
 def read_table(
-    channel: Channel, patience_s: float, which: TableOf, total: int, entry: Callable[[int, Cursor], _T]
+    channel: Channel,
+    patience_s: float,
+    which: TableOf,
+    total: int,
+    entry: Callable[[int, Cursor], _T],
+    *,
+    ends: float | None = None,
 ) -> tuple[_T, ...]:
-    """All `total` entries; `entry` reads each from its number and a cursor. Raises as read_hello."""
+    """All `total` entries; `entry` reads each from its number and a cursor. Raises as read_hello.
+
+    `ends`: the time (time.monotonic) by which they have to come; by default _TABLES times `patience_s` from now.
+    """
+    ends = time.monotonic() + _TABLES * patience_s if ends is None else ends
     entries: list[_T] = []
     while len(entries) < total:
+        if time.monotonic() > ends:
+            what = f"{len(entries)} of {total} entries of its table of {which.name.lower()} came in time"
+            hint = "Is another program there? A slow link gets more time with --reply-timeout"
+            raise DeviceError(what, where=channel.name, hint=hint)
         cursor = Cursor(checked(channel.exchange([messages.table(which, len(entries))], patience_s)[0]))
         (following,) = cursor.take("H")
         if following <= len(entries) or following > total:

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import math
+import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from tests.fakes.liar import Liar, Lie, Tensor, paused
+from tests.fakes.liar import Liar, Lie, Tensor, paused, text
 from tests.helpers.marks import rest_slow
 from tflm_zephyr.device.protocol import frames, messages
-from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message
+from tflm_zephyr.device.protocol.messages import AGAIN, ANSWER, Kind, Message, TableOf
 from tflm_zephyr.device.session import channel
 from tflm_zephyr.device.session.console_text import ConsoleText
 from tflm_zephyr.device.session.device_session import DeviceSession
@@ -182,6 +184,58 @@ def test_a_device_that_asks_again_and_again_is_given_up_in_time(times: int) -> N
         session.invoke([bytes(4)])
     runs = [message.kind for message in device.taken].count(Kind.RUN)
     assert 1 < runs < 70  # one a round trip of 0.1 s at least
+
+
+@pytest.mark.parametrize("kind", [Kind.HELLO, Kind.SELECT, Kind.TABLE, Kind.RUN])
+def test_a_device_that_only_asks_is_given_up_after_one_timeout(kind: Kind) -> None:
+    """For the hello as for any request: asking again is no answer, and no sign of a wrong baud rate."""
+
+    def lie(message: Message) -> list[Message] | None:
+        return [Message(AGAIN, 0, message.seq, message.session, b"")] if message.kind == kind else None
+
+    began = time.monotonic()
+    with (
+        pytest.raises(DeviceError, match=r"no answer within 1 s, but the device asked for the request \d+ times\. Do"),
+        opened(lie) as (session, _),
+    ):
+        session.invoke([bytes(4)])
+    assert time.monotonic() - began < 2.5  # 5 s when each question counted as a sign of life
+
+
+def test_an_endless_table_is_given_up_in_time() -> None:
+    """65,535 tensors, one an answer: read for minutes without a deadline for all of them."""
+
+    def lie(message: Message) -> bytes | None:
+        if message.kind == Kind.SELECT:
+            numbers = struct.pack("<4H3I", 1, 1, 65535, 1, 1000, 1, 1)
+            return numbers + b"".join(map(text, ("net", WHOLE[:16], "given")))
+        if message.kind == Kind.TABLE and message.payload[0] == TableOf.TENSORS:
+            (start,) = struct.unpack_from("<H", message.payload, 1)
+            time.sleep(0.01)
+            return struct.pack("<H", start + 1) + GOOD.entry()
+        return None
+
+    began = time.monotonic()
+    with pytest.raises(DeviceError, match=r"\d+ of 65535 entries of its table of tensors came in time"), opened(lie):
+        pass
+    assert 2.9 < time.monotonic() - began < 6
+
+
+def test_outputs_of_a_paused_operator_come_in_time_as_well() -> None:
+    def lie(message: Message) -> bytes | None:
+        if message.kind == Kind.RUN:
+            return paused(0, 65535)
+        if message.kind == Kind.TABLE and message.payload[0] == TableOf.PAUSED_AT:
+            (start,) = struct.unpack_from("<H", message.payload, 1)
+            time.sleep(0.01)
+            return struct.pack("<HiI", start + 1, -1, 0)
+        return None
+
+    with (
+        opened(lie) as (session, _),
+        pytest.raises(DeviceError, match=r"\d+ of 65535 entries of its table of paused_at came in time"),
+    ):
+        session.capture([bytes(4)])
 
 
 def test_endless_wrong_answers_end_in_a_timeout() -> None:
