@@ -199,7 +199,7 @@ def test_custom_operators_have_options_of_their_own() -> None:
     assert check(parse_model(model.finish()))
 
 
-def test_a_buffer_longer_than_its_tensor_is_read_by_the_tensors_size() -> None:
+def test_a_longer_buffer_is_read_by_its_tensors_size() -> None:
     """TFLM reads no further than the tensor's end; so does every later stage."""
     model = ModelBuilder()
     main = model.subgraph("main")

@@ -43,32 +43,26 @@ def read_hello(
 ) -> DescribedModel:
     """Begin a session and select `model` (the first when "" or unknown).
 
-    `patience_s`: the wait for an answer; all tables together take up to _TABLES times that. `init_s`: the wait for the
-    model's initialisation. Raises as Channel.exchange, RefusedError.
+    `patience_s`: the wait for an answer, for all tables _TABLES times that; `init_s`: for the model's initialisation.
+    Raises as Channel.exchange, RefusedError.
     """
     answer = checked(channel.hello(messages.hello(), patience_s))
     if answer[:1] and answer[0] != messages.VERSION:  # what follows may be of another form
         raise RefusedError(Kind.HELLO, Status.NO_VERSION, answer[0], 0)
     device = DeviceHello.parse(answer)
     channel.widen(device.window_bytes)
-
-    ends: float | None = None
+    models = read_table(channel, patience_s, TableOf.MODELS, device.models, lambda _, cursor: cursor.text())
+    number = models.index(model) if model in models else 0
+    found = ModelHello.parse(checked(channel.exchange([messages.select(number)], init_s)[0]))
+    ends = time.monotonic() + _TABLES * patience_s
 
     def table(which: TableOf, total: int, entry: Callable[[int, Cursor], _T]) -> tuple[_T, ...]:
         return read_table(channel, patience_s, which, total, entry, ends=ends)
 
-    models = table(TableOf.MODELS, device.models, lambda _, cursor: cursor.text())
-    number = models.index(model) if model in models else 0
-    found = ModelHello.parse(checked(channel.exchange([messages.select(number)], init_s)[0]))
-    ends = time.monotonic() + _TABLES * patience_s
     tensors = table(TableOf.TENSORS, found.tensors, _tensor)
     operators = table(TableOf.OPERATORS, found.operators, _operator)
-    inputs = table(TableOf.INPUTS, found.inputs, lambda _, cursor: cursor.take("i")[0])
-    outputs = table(TableOf.OUTPUTS, found.outputs, lambda _, cursor: cursor.take("i")[0])
-    if not all(0 <= index < len(tensors) for index in (*inputs, *outputs)):
-        raise MalformedError("an input or output is none of the tensors")
-    for index in (*inputs, *outputs):
-        _check_input_or_output(tensors[index])
+    inputs, outputs = table(TableOf.INPUTS, found.inputs, _index), table(TableOf.OUTPUTS, found.outputs, _index)
+    _check_inputs_and_outputs(tensors, (*inputs, *outputs))
     hello = Hello(
         protocol=device.version,
         app=device.app,
@@ -130,6 +124,10 @@ def read_table(
     return tuple(entries)
 
 
+def _index(_: int, cursor: Cursor) -> int:
+    return cursor.take("i")[0]
+
+
 def _tensor(index: int, cursor: Cursor) -> TensorInfo:
     kind, flags, size = cursor.take("BBI")
     scale = cursor.real()
@@ -162,6 +160,13 @@ def _sizes(type_: str, shape: tuple[int, ...]) -> Sequence[int]:
         return range(1 << 32)
     count = math.prod(max(length, 0) for length in shape)
     return ((count + 1) // 2, count) if kind is TensorType.INT4 else (count * kind.size_bytes,)
+
+
+def _check_inputs_and_outputs(tensors: Sequence[TensorInfo], indices: Sequence[int]) -> None:
+    if not all(0 <= index < len(tensors) for index in indices):
+        raise MalformedError("an input or output is none of the tensors")
+    for index in indices:
+        _check_input_or_output(tensors[index])
 
 
 def _check_input_or_output(tensor: TensorInfo) -> None:
