@@ -12,7 +12,6 @@ import importlib.util
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from tflm_zephyr import process
 from tflm_zephyr.boards import stem_of
 from tflm_zephyr.build.workspace import Workspace
+from tflm_zephyr.files import temporary_folder
 
 _PREPROCESSORS = ("cc", "gcc", "clang", "arm-none-eabi-gcc")
 _DTLIB = "scripts/dts/python-devicetree/src/devicetree/dtlib.py"
@@ -62,8 +62,8 @@ def devicetree_facts(targets: Sequence[str], workspace: Workspace, overlay: str 
 
 
 def _facts(text: str, lib: Any, *, in_partition: bool) -> DevicetreeFacts:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "board.dts"
+    with temporary_folder() as folder:
+        path = folder / "board.dts"
         path.write_text(text, encoding="utf-8")
         try:
             tree = lib.DT(str(path))
@@ -106,8 +106,8 @@ def _preprocessed(source: Path, overlay: str, workspace: Workspace) -> str | Non
     includes = [f"-I{folder}" for folder in _include_folders(source, workspace)]
     argv = [program, "-E", "-P", "-x", "assembler-with-cpp", "-nostdinc", "-D__DTS__", *includes]
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            whole, out = Path(folder) / "board.dts", Path(folder) / "board.dts.pre"
+        with temporary_folder() as folder:
+            whole, out = folder / "board.dts", folder / "board.dts.pre"
             whole.write_text(f'#include "{source}"\n{overlay}', encoding="utf-8")
             done = process.run([*argv, str(whole), "-o", str(out)], timeout_s=_PATIENCE_S)
             return out.read_text(encoding="utf-8", errors="replace") if done.returncode == 0 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -18,23 +19,33 @@ _TWICE_S = 0.5  # `timeout` sends its signal to the command and then to the grou
 
 
 class Ending:
-    """The signal handler, when it was called first, and whether the command's last line was written."""
+    """The signal handler, the first signal and its time, and whether the command's last line was written."""
 
     def __init__(self) -> None:
+        self.signum: int | None = None
         self._since: float | None = None
+        self._over = False
         self._lock = threading.Lock()
 
     def __call__(self, signum: int, frame: object) -> None:
         """End the children before this process unwinds: a thread that waits for one would hold the exit up."""
+        if self._over:
+            self._end_now(signum)
         now = time.monotonic()
         if self._since is not None:
             if now - self._since > _TWICE_S:
                 self._end_now(signum)
             return
-        self._since = now
+        self._since, self.signum = now, signum
+        # What the signal interrupts in a thread, or where nothing can be raised, is no news.
+        sys.unraisablehook = threading.excepthook = _ignored
         process.end_all()
         threading.Thread(target=self._guard, args=(signum,), daemon=True).start()
         raise KeyboardInterrupt if signum == signal.SIGINT else SystemExit(SIGNAL_EXIT + signum)
+
+    def over(self) -> None:
+        """From now on a signal ends the process at once, as nobody is left to catch what the handler raises."""
+        self._over = True
 
     def report(self, signum: int) -> None:
         """Write the command's last line on standard error, once."""
@@ -53,6 +64,10 @@ class Ending:
         process.end_all(signal.SIGKILL)
         self.report(signum)
         os._exit(SIGNAL_EXIT + signum)
+
+
+def _ignored(args: object) -> None:
+    """A hook that shows nothing."""
 
 
 def catch_signals() -> Ending:

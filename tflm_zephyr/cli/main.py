@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -64,8 +63,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Execute a parsed command line and return its exit code."""
+    """Execute a parsed command line and return its exit code: of the first signal, whatever was raised after it."""
     ending = catch_signals()
+    code = 0
+    try:
+        code = _execute(args)
+    except BaseException:
+        if ending.signum is None:
+            raise
+    finally:
+        ending.over()
+    if ending.signum is None:
+        return code
+    ending.report(ending.signum)
+    return SIGNAL_EXIT + ending.signum
+
+
+def _execute(args: argparse.Namespace) -> int:
+    """Execute a parsed command line; its exit code."""
     handler = _handler(args.tflm_command)
     args.confirm = _confirm
     args.command_line = getattr(args, "command_line", [])
@@ -82,13 +97,6 @@ def run(args: argparse.Namespace) -> int:
             raise
         write_error(str(err))
         return 1
-    except KeyboardInterrupt:
-        ending.report(signal.SIGINT)
-        return SIGNAL_EXIT + signal.SIGINT
-    except SystemExit as err:  # by a signal
-        if isinstance(err.code, int) and err.code > SIGNAL_EXIT:
-            ending.report(err.code - SIGNAL_EXIT)
-        raise
     except OSError as err:  # user files: a name too long, a folder without permission, a full disk
         if args.traceback and not isinstance(err, BrokenPipeError):
             raise

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from tflm_zephyr import process
 from tflm_zephyr.errors import DeviceError, ModelError, PlanError, ToolError
+from tflm_zephyr.files import temporary_folder
 from tflm_zephyr.host import child
 
 DEFAULT_ARENA_BYTES = 256 << 20
@@ -164,9 +164,9 @@ def run_many(
         "reset": [reset] * len(runs) if isinstance(reset, bool) else list(reset),
         "tensors": list(tensors),
         "keeps_state": _keeps_state(model_bytes),
+        "parent": os.getpid(),
     }
-    with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         (folder / "model.tflite").write_bytes(model_bytes if any_plan else _with_safe_plan(model_bytes))
         (folder / "inputs.bin").write_bytes(b"".join(b"".join(run) for run in runs))

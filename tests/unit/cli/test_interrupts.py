@@ -66,6 +66,90 @@ def test_one_signal_ends_both_engines(
     assert not (tmp_path / "app").exists()
 
 
+_AFTER_SIGTERM = {
+    "raised": "",
+    "another in its place": "raise RuntimeError('a thread of a pool')",
+    "Ctrl-C of a child's thread": "raise KeyboardInterrupt",
+    "an error for people": "raise cli.ToolError('the child was ended')",
+    "swallowed": "return cli.Done('done', {})",
+}
+
+
+@pytest.mark.parametrize("case", _AFTER_SIGTERM)
+def test_sigterm_is_the_end_whatever_is_raised_after_it(case: str) -> None:
+    before = f"""if True:
+        import os, signal
+        def handler(args, say):
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            except SystemExit:
+                {_AFTER_SIGTERM[case] or "raise"}
+        cli._handler = lambda command: handler
+    """
+    with start("boards", before=before) as command:
+        _, err = command.communicate(timeout=20)
+    assert command.returncode == 143 and b"Traceback" not in err
+    assert err.endswith(b"tflm-zephyr: ended by SIGTERM\n")
+
+
+def test_sigterm_while_an_object_or_a_thread_ends_is_one_line() -> None:
+    """Nothing can be raised there, and Python would show a traceback."""
+    before = """if True:
+        import os, signal, threading, time
+        class Object:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.01)
+        def fail():
+            raise KeyboardInterrupt
+        def handler(args, say):
+            one = Object()
+            del one
+            threading.Thread(target=fail).start()
+            time.sleep(60)
+        cli._handler = lambda command: handler
+    """
+    with start("boards", before=before) as command:
+        _, err = command.communicate(timeout=20)
+    assert command.returncode == 143 and err == b"tflm-zephyr: ended by SIGTERM\n"
+
+
+def test_sigterm_after_the_command_ends_the_process() -> None:
+    before = "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))"
+    with start("boards", before=before) as command:
+        out, err = command.communicate(timeout=20)
+    assert command.returncode == 143 and err == b"tflm-zephyr: ended by SIGTERM\n" and b"mps2" in out
+
+
+def test_a_reference_engine_ends_with_a_killed_parent(tmp_path: Path) -> None:
+    """After SIGKILL nobody signals the child: the system does."""
+    engine = f"""if True:
+        import os, pathlib, sys, time
+        from tflm_zephyr.host.child import _end_with
+        _end_with(int(sys.argv[1]))
+        pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
+        time.sleep(60)
+    """
+    before = f"""if True:
+        import os
+        from tflm_zephyr import process
+        code = {engine!r}
+        handler = lambda args, say: process.run([sys.executable, "-c", code, str(os.getpid())])
+        cli._handler = lambda command: handler
+    """
+    with start("boards", before=before) as command:
+        child = pid_from(tmp_path / "pid")
+        command.kill()
+        command.communicate(timeout=20)
+    assert gone(child)
+
+
+def test_a_reference_engine_whose_parent_had_ended_ends() -> None:
+    code = "from tflm_zephyr.host.child import _end_with\n_end_with(1 << 30)\nprint('still there')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
 def test_a_signal_that_comes_twice_is_one(tmp_path: Path, model_file: Path) -> None:
     """GNU timeout signals the command, and then its group."""
     with generating(tmp_path, model_file) as (command, *engines):
