@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from pathlib import Path
 
 import jinja2
@@ -14,10 +14,11 @@ from tflm_zephyr.codegen.compiled_templates import compiled_templates
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that Jinja makes for the user."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    """The folder in the user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert compiled_templates({}) is not None
-    (found,) = tmp_path.iterdir()
+    found = tmp_path / "cache" / "tflm-zephyr" / "templates"
+    assert found.stat().st_mode & 0o777 == 0o700
     return found
 
 
@@ -46,31 +47,84 @@ def test_options_have_templates_of_their_own(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize("data", [b"", b"j2", b"\x80\x04junk", "cut"])
-def test_a_damaged_file_is_made_anew(folder: Path, data: bytes | str) -> None:
+@pytest.mark.parametrize("damage", ["empty", "cut", "bit", "longer"])
+def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
+    """A flipped bit in code would crash Python; so would a cut one."""
     rendered("{{ x }}")
     (file,) = folder.iterdir()
     whole = file.read_bytes()
-    for size in range(0, len(whole), 41) if data == "cut" else (0,):
-        file.write_bytes(whole[:size] if isinstance(data, str) else whole[:12] + data)
+    for place in range(0, len(whole), 97):
+        flipped = bytes((whole[place] ^ 1 << place % 8,))
+        damaged = {"empty": b"", "cut": whole[:place], "bit": whole[:place] + flipped + whole[place + 1 :]}
+        file.write_bytes(damaged.get(damage, whole + bytes(place + 1)))
         assert rendered("{{ x }}") == "1"
         assert file.read_bytes() == whole
 
 
-def test_a_folder_that_is_gone_is_done_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = compiled_templates({})
+def test_a_folder_that_is_gone_is_made_or_done_without(folder: Path) -> None:
+    env = jinja2.Environment(loader=jinja2.DictLoader({"a": "{{ x }}"}), bytecode_cache=compiled_templates({}))
     folder.rmdir()
-    env = jinja2.Environment(loader=jinja2.DictLoader({"a": "{{ x }}"}), bytecode_cache=cache)
+    folder.write_text("a file")
     assert env.get_template("a").render(x=1) == "1"
 
 
-def test_a_temporary_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+@pytest.mark.parametrize("given", ["", "relative/cache"])
+def test_without_xdg_it_is_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """The specification ignores a path that is not absolute."""
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert rendered("{{ x }}") == "1"
+    assert len(list((tmp_path / ".cache" / "tflm-zephyr" / "templates").iterdir())) == 1
+
+
+def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert compiled_templates({}) is None
     assert rendered("{{ x }}") == "1"
 
 
-def test_a_folder_of_somebody_elses_is_refused(folder: Path) -> None:
-    folder.chmod(0o777)
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o701])
+def test_what_lay_open_to_others_is_made_anew(folder: Path, mode: int) -> None:
+    rendered("{{ x }}")
+    (file,) = folder.iterdir()
+    (folder / "theirs").write_bytes(file.read_bytes())
+    folder.chmod(mode)
+    assert compiled_templates({}) is not None
+    assert not list(folder.iterdir()) and folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_the_folders_place_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o755)
+    folder.rmdir()
+    folder.symlink_to(theirs)
+    assert compiled_templates({}) is None
+    assert theirs.stat().st_mode & 0o777 == 0o755 and rendered("{{ x }}") == "1"
+
+
+def test_a_link_in_a_files_place_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered("{{ x }}")
+    (file,) = folder.iterdir()
+    other = file.rename(folder / "elsewhere")
+    file.symlink_to(other)
+    compiled, compile_ = [], jinja2.Environment.compile
+    monkeypatch.setattr(
+        jinja2.Environment, "compile", lambda *args, **kwargs: compiled.append(1) or compile_(*args, **kwargs)
+    )
+    assert rendered("{{ x }}") == "1" and compiled
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_is_somebody_elses_is_not_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    rendered("{{ x }}")
+    compiled, compile_ = [], jinja2.Environment.compile
+    monkeypatch.setattr(
+        jinja2.Environment, "compile", lambda *args, **kwargs: compiled.append(1) or compile_(*args, **kwargs)
+    )
     cache = compiled_templates({})
-    assert cache is None or folder.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    if what == "folder":
+        assert compiled_templates({}) is None
+    else:
+        env = jinja2.Environment(loader=jinja2.DictLoader({"a": "{{ x }}"}), bytecode_cache=cache)
+        assert env.get_template("a").render(x=1) == "1" and compiled
