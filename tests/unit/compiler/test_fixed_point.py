@@ -17,6 +17,7 @@ from tflm_zephyr.compiler.fixed_point import (
     float32,
     float_range,
     multiplier,
+    quantised,
     rounded,
     softmax_scaling,
 )
@@ -59,8 +60,11 @@ def test_clamps_are_divided_in_float32() -> None:
     assert activation_range(RELU, TensorType.INT8, 0.5, 3) == (3, 127)
     assert activation_range(RELU_N1_TO_1, TensorType.INT8, 0.25, 10) == (6, 14)
     assert activation_range(0, TensorType.INT16, 0.25, 0) == (-32768, 32767)
-    # 6 / 0.1 is 59.999999 in double with float32's 0.1, and 60 in float32.
-    assert activation_range(RELU6, TensorType.INT8, float32(0.1), 0) == (0, 60)
+    # The quotients are just below a half in double, and a half in float32.
+    assert activation_range(RELU6, TensorType.INT8, float32(2.4), 0) == (0, 3)
+    assert activation_range(RELU6, TensorType.INT8, float32(0.8), -20) == (-20, -12)
+    assert activation_range(RELU_N1_TO_1, TensorType.INT8, float32(0.4), 10) == (7, 13)
+    assert quantised(1.0, float32(2 / 3), 0) == 2 and quantised(-6.0, float32(2.4), 5) == 2
     assert float_range(RELU6) == (0.0, 6.0)
 
 

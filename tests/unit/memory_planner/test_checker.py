@@ -22,6 +22,10 @@ def test_a_plan_that_holds_passes() -> None:
     check_plan(given(0, 32), arena_bytes=48)
 
 
+def test_a_fixed_buffer_in_its_place_passes() -> None:
+    check_plan(given(32, 0, buffers=(Buffer("c", 0, 1, 16, 32), Buffer("d", 0, 1, 16, 0))))
+
+
 def test_buffers_at_different_times_may_share() -> None:
     check_plan(given(0, 0, buffers=(Buffer("a", 0, 2, 32), Buffer("b", 2, 5, 16))))
 
@@ -37,6 +41,8 @@ def test_buffers_at_different_times_may_share() -> None:
         (given(0, 32, 64), None, "3 offsets for 2 buffers"),
         (given(0, 32), 47, "buffer b at offset 32 ends at 48, past the arena's 47 bytes"),
         (given(0, buffers=(Buffer("c", 0, 1, 16, 32),)), None, "buffer c is fixed at offset 32, the plan says 0"),
+        (given(48, buffers=(Buffer("c", 0, 1, 16, 32),)), None, "buffer c is fixed at offset 32, the plan says 48"),
+        (given(16, buffers=(Buffer("c", 0, 1, 16, 0),)), None, "buffer c is fixed at offset 0, the plan says 16"),
         (given(0, 17, buffers=(Buffer("c", 0, 1, 17), Buffer("d", 0, 1, 1)), alignment=16), None, "not aligned"),
     ],
 )

@@ -126,6 +126,21 @@ def test_empty_buffers_and_scalars() -> None:
     assert packed.size_bytes == 5
 
 
+@pytest.mark.parametrize(("scale", "zero_point"), [([0.5], []), ([0.5, 0.25], [])])
+def test_scales_without_zero_points_are_no_quantisation(scale: list[float], zero_point: list[int]) -> None:
+    """As in TFLM (InitializeTfLiteTensorFromFlatbuffer in micro_allocator.cc)."""
+    data = model_with(lambda g: g.tensor((4,), "int8", scale=scale, zero_point=zero_point))
+    assert parse_model(data).main.tensors[0].quantization is None
+
+
+def test_zero_points_without_scales_are_no_quantisation() -> None:
+    data = bytearray(model_with(lambda g: g.tensor((4,), "int8", scale=[0.5], zero_point=[7])))
+    vector = tflite.Model.GetRootAs(data).Subgraphs(0).Tensors(0).Quantization()._tab
+    scales = vector.Vector(vector.Offset(8))
+    struct.pack_into("<I", data, scales - 4, 0)
+    assert parse_model(bytes(data)).main.tensors[0].quantization is None
+
+
 def test_one_zero_point_serves_all_scales() -> None:
     data = model_with(lambda g: g.tensor((4,), "int8", scale=[0.5] * 4, zero_point=[7]))
     assert parse_model(data).main.tensors[0].quantization == Quantization((0.5,) * 4, (7,) * 4, 0)
@@ -199,9 +214,50 @@ def test_what_is_no_model(data: bytes, message: str) -> None:
         parse_model(data)
 
 
-def test_other_schema_version() -> None:
-    with pytest.raises(ModelError, match=r"schema version 2, but TFLM reads version 3"):
-        parse_model(ModelBuilder(version=2).finish())
+@pytest.mark.parametrize("version", [0, 1, 2, 4, 1000])
+def test_other_schema_version(version: int) -> None:
+    with pytest.raises(ModelError, match=rf"schema version {version}, but TFLM reads version 3"):
+        parse_model(ModelBuilder(version=version).finish())
+
+
+def test_versions_of_operators_and_of_the_schema() -> None:
+    def fill(graph: Any) -> None:
+        for version in (1, 2, 7):
+            graph.op("RELU", [], [], version=version)
+
+    model = parse_model(model_with(fill))
+    assert model.version == 3
+    assert [code.version for code in model.operator_codes] == [1, 2, 7]
+    assert [operator.version for operator in model.main.operators] == [1, 2, 7]
+
+
+def test_external_data_ends_with_the_file() -> None:
+    data = model_with(lambda g: g.tensor((40,), "int8", "w", data=bytes(range(40))), external=True)
+    assert parse_model(data).main.tensors[0].data == bytes(range(40))
+    with pytest.raises(ModelError, match=r"buffers\[1\]'s external data reaches beyond the file's end"):
+        parse_model(data[:-1])
+
+
+def test_a_file_cannot_unfold_into_much_external_data() -> None:
+    """Its buffers may point to the same bytes over and over, each with a copy."""
+    model = ModelBuilder()
+    main = model.subgraph()
+    for _ in range(20):
+        main.tensor((8,), "int8", data=bytes(8))
+    main.tensor((100_000,), "int8", data=bytes(100_000))
+    data = bytearray(model.finish(external=True))
+    assert parse_model(bytes(data))
+    offsets = {}
+    root = tflite.Model.GetRootAs(data)
+    for index in range(1, 22):
+        table = root.Buffers(index)._tab
+        offsets[index] = table.Pos + table.Offset(6), table.Pos + table.Offset(8)
+    start, size = (struct.unpack_from("<Q", data, at)[0] for at in offsets[21])
+    for place, length in offsets.values():
+        struct.pack_into("<Q", data, place, start)
+        struct.pack_into("<Q", data, length, size)
+    with pytest.raises(ModelError, match="point to the same bytes over and over"):
+        parse_model(bytes(data))
 
 
 def test_no_subgraphs() -> None:
