@@ -20,7 +20,7 @@ Maker = Callable[[Node, Constants], Layer | None]
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --flash allows no more"
 UNKNOWN_FLASH = "with CMSIS-NN's kernel, as --flash limits flash and that of ours was not measured"
-LESS_RAM = "with CMSIS-NN's kernel, for --ram"
+LESS_RAM = "with CMSIS-NN's kernel, for less RAM"
 _MOST_TURNS = 8
 _WORTH_SAYING = 0.0005  # the least share of the work
 _SPARE_BYTES = 512  # the error of the layers' own code and of CMSIS-NN's, of which the table has the mean
@@ -257,6 +257,24 @@ def smaller_choices(choice: Choice, plan: Callable[[Choice], MemoryPlan]) -> Ite
         choice = choice.without(gone, LESS_RAM)
         memory = plan(choice)
         yield choice, memory
+
+
+def restored(choice: Choice, fits: Callable[[Choice], bool]) -> None:
+    """Ask of choices with more and more of our kernels whether they fit, from none to nearly all of `choice`.
+
+    The layers that gain most come first; a group that does not fit is halved.
+    """
+    gains = {k: one.other.work.cycles - one.own.work.cycles for k, one in choice.options.items() if k in choice.own}
+    ours = sorted(gains, key=lambda k: (-gains[k], k))
+    kept = choice.without(ours, LESS_RAM)
+    groups = [ours[len(ours) // 2 :], ours[: len(ours) // 2]] if fits(kept) else []
+    for _ in range(2 * _MOST_TURNS):
+        group = groups.pop() if groups else []
+        more = choice.without(set(ours) - kept.own - set(group), LESS_RAM)
+        if group and fits(more):
+            kept = more
+        elif len(group) > 1:
+            groups += [group[len(group) // 2 :], group[: len(group) // 2]]
 
 
 def _largest(choice: Choice, memory: MemoryPlan) -> Iterator[int]:

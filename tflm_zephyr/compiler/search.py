@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.compilation import LayerSource, UnplacedModel
 from tflm_zephyr.compiler.framed import Registrations
-from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, smaller_choices
+from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, restored, smaller_choices
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_scopes
 from tflm_zephyr.compiler.program import CompiledModel, more_work
 from tflm_zephyr.compiler.row_plan import RowPlanning
@@ -21,6 +21,7 @@ from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
 from tflm_zephyr.row_planner import DryRuns
 
+_MORE_WORK = 0.06  # for no more RAM than with CMSIS-NN's kernels, before those are taken
 _LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
 
 
@@ -100,10 +101,16 @@ class Search:
         if choice is None:
             parts = self._parts(options.fast)
             return parts.compiled(*self._memory(parts, options))
-        choice, parts, (memory, steps) = self._picked(choice, options)
-        if options.ram is None and choice.own:
-            choice = replace(choice, other_arena_bytes=self._without_ours(options))
-        return parts.compiled(memory, steps, choice)
+        parts = self._parts(choice)
+        if options.ram is not None and parts.flat is None:
+            choice, parts, memory = self._within(choice, options)
+            return parts.compiled(*memory, choice)
+        memory = self._memory(parts, options)
+        other = self._without_ours(options) if choice.own else None
+        if options.rows and other is not None and parts.arena_bytes(memory[0]) > other:
+            slower = _MORE_WORK if options.slower is None else options.slower
+            choice, parts, memory = self._within(choice, replace(options, ram=other, slower=slower))
+        return parts.compiled(*memory, replace(choice, other_arena_bytes=other))
 
     def _choice(self, more_flash: int | None) -> Choice | None:
         if more_flash not in self._choices:
@@ -140,38 +147,40 @@ class Search:
         by_rows = options.stream or options.rows
         return planning.smallest(slower) if by_rows else planning.whole(slower), steps
 
-    def _picked(self, choice: Choice, options: CompilerOptions) -> _Planned:
-        """The choice, or where `ram` asks for it one with less RAM, and its plan. PlanError where none fits."""
-        parts = self._parts(choice)
-        if options.ram is None or parts.flat is not None:
-            return choice, parts, self._memory(parts, options)
-        found: list[tuple[float, _Planned]] = []
-        error: PlanError | None = None
-        for one in self._ladder(choice, options):
-            if found and not one.own & one.options.keys():
-                break  # CMSIS-NN's kernels alone, for where nothing else fits
+    def _within(self, choice: Choice, options: CompilerOptions) -> _Planned:
+        """The way within `options.ram` with the fewest cycles: our kernels as chosen, or fewer of them.
+
+        PlanError where none fits.
+        """
+        fitting: list[tuple[float, _Planned]] = []
+        refusals: list[PlanError] = []
+
+        def fits(one: Choice) -> bool:
+            parts = self._parts(one)
             try:
-                parts = self._parts(one)
                 memory = self._memory(parts, options)
-            except PlanError as caught:
-                error = caught
-                continue
-            more = more_work(memory[0].layers)
-            found.append((one.cycles * (1 + more), (one, parts, memory)))
-            if one.own == choice.own and more <= _LITTLE:
-                break
-        if not found:
-            assert error is not None
-            raise error
-        return min(found, key=lambda each: each[0])[1]
+            except PlanError as refusal:
+                refusals.append(refusal)
+                return False
+            fitting.append((one.cycles * (1 + more_work(memory[0].layers)), (one, parts, memory)))
+            return True
 
-    def _ladder(self, choice: Choice, options: CompilerOptions) -> Iterator[Choice]:
-        """Choices to try under a budget of RAM: the fastest, the first that fits by whole tensors, by rows, CMSIS-NN's.
+        if fits(choice) and fitting[0][0] <= choice.cycles * (1 + _LITTLE):
+            return fitting[0][1]
+        for smaller in self._smaller(choice, options):
+            fits(smaller)
+        if not fitting:
+            restored(choice, fits)
+        if not fitting:
+            raise refusals[-1]
+        return min(fitting, key=lambda each: each[0])[1]
 
-        Those between the ends are made only where one of the ends fits in the same way.
+    def _smaller(self, choice: Choice, options: CompilerOptions) -> Iterator[Choice]:
+        """The first choices that fit with CMSIS-NN's kernels where the plan is largest: by whole tensors, by rows.
+
+        A kind of plan is left out where CMSIS-NN's kernels alone do not fit by it.
         """
         assert options.ram is not None
-        yield choice
         least = choice.without(choice.own, LESS_RAM)
         slower = SLOWER if options.slower is None else options.slower
 
@@ -188,7 +197,6 @@ class Search:
                 if self._parts(smaller).arena_bytes(memory) <= options.ram:
                     yield smaller
                     break
-        yield least
 
     def _without_ours(self, options: CompilerOptions) -> int | None:
         """All RAM of the same model without our kernels; None where that cannot be planned within the same limits."""

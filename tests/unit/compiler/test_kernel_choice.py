@@ -128,9 +128,21 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
     least = compile_model(model, (M4,), CompilerOptions(rows=True, slower=10.0))
     found = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=least.arena_bytes))
     assert found.arena_bytes <= least.arena_bytes
-    assert {layer.not_fast for layer in found.layers if not layer.fast} <= {"with CMSIS-NN's kernel, for --ram"}
+    assert {layer.not_fast for layer in found.layers if not layer.fast} <= {"with CMSIS-NN's kernel, for less RAM"}
     with pytest.raises(PlanError, match="bytes of RAM"):
         compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=500))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_by_rows_ours_take_no_more_ram_than_the_others(count: int) -> None:
+    """Each layer of ours has scratch; in the chain of three some keep it, as their neighbours leave the room."""
+    model = parse_model(chain(count))
+    other = compile_model(model, (M4,), rows=True)
+    assert compile_model(model, (M4,), rows=True, fast=True).arena_bytes > other.arena_bytes
+    found = compile_model(model, (M4,), rows=True, fast=True, pick=True)
+    assert found.arena_bytes <= other.arena_bytes
+    assert {layer.not_fast for layer in found.layers if not layer.fast} == {"with CMSIS-NN's kernel, for less RAM"}
+    assert found.choice is not None and found.choice.cycles <= found.choice.other_cycles
 
 
 def test_kernels_that_were_not_measured_are_not_free() -> None:
