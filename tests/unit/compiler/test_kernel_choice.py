@@ -137,9 +137,9 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
 def test_by_rows_ours_take_no_more_ram_than_the_others(count: int) -> None:
     """Each layer of ours has scratch; in the chain of three some keep it, as their neighbours leave the room."""
     model = parse_model(chain(count))
-    other = compile_model(model, (M4,), rows=True)
-    assert compile_model(model, (M4,), rows=True, fast=True).arena_bytes > other.arena_bytes
-    found = compile_model(model, (M4,), rows=True, fast=True, pick=True)
+    other = compile_model(model, (M4,), CompilerOptions(rows=True))
+    assert compile_model(model, (M4,), CompilerOptions(rows=True, fast=True)).arena_bytes > other.arena_bytes
+    found = compile_model(model, (M4,), CompilerOptions(rows=True, fast=True, pick=True))
     assert found.arena_bytes <= other.arena_bytes
     assert {layer.not_fast for layer in found.layers if not layer.fast} == {"with CMSIS-NN's kernel, for less RAM"}
     assert found.choice is not None and found.choice.cycles <= found.choice.other_cycles

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.app_specs import DEFINES, compile_cxx, needs_gxx, write
 from tests.helpers.architectures import mobilenet
+from tests.helpers.control_models import branching, counting
 from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig, load_app_file
@@ -45,6 +47,25 @@ def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
     listed = re.findall(rb"incbin TFLM_WEIGHTS_FILE, (\d+), (\d+)", files["src/models/dense_weights.S"])
     assert [(int(first), int(size)) for first, size in listed][-1] != (0, 0)
     assert sum(int(size) for _, size in listed) == len(weights)
+
+
+@needs_gxx
+@pytest.mark.parametrize("data", [counting(), branching()], ids=["CALL_ONCE", "IF"])
+def test_the_link_describes_operators_of_all_subgraphs(data: bytes, tmp_path: Path) -> None:
+    """CALL_ONCE and ASSIGN_VARIABLE have no outputs, so that operators and lists of outputs are not of one number."""
+    given = config(tmp_path, kernels="reference", host_link=True)
+    (tmp_path / "dense.tflite").write_bytes(data)
+    made = generate(given, tmp_path / "app", tflm_of(None), golden=False)
+    folder = write(render(made.spec), tmp_path / "out")
+    compile_cxx(folder, "-std=c++17", *DEFINES, "-DCONFIG_TFLM_APP_HOST_LINK", "-fsyntax-only", "src/models/dense.cpp")
+    flat = runtime_of(made.spec.models[0]).program.flat
+    assert flat is not None
+    text = (folder / "src/models/dense.cpp").read_text(encoding="utf-8")
+    rows = re.findall(r"\{\d+, nullptr, (\d+), (\d+), (\w+), (\d+)\}", text)
+    assert [(int(subgraph), int(position)) for subgraph, position, *_ in rows] == list(flat.origins)
+    for _, _, name, outputs in rows:
+        listed = re.search(rf"const int32_t {name}\[\] = \{{(.*)\}};", text)
+        assert (0 if listed is None else len(listed[1].split(","))) == int(outputs)
 
 
 def test_a_model_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
