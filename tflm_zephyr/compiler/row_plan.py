@@ -157,7 +157,12 @@ class RowPlanning:
                 best = plan if best is None or plan.slower < best.slower else best
         if best is not None and (slower is None or best.slower <= slower):
             return best.memory
-        raise self._too_large(ram, size, slower, best)
+        smallest = self.smallest(
+            _ANY if slower is None else slower
+        )  # cuts' bytes are estimates, of which some are high
+        if size(smallest) <= ram:
+            return smallest
+        raise self._too_large(ram, size(smallest), slower, best)
 
     def _by_cost(self, ram: int) -> Iterator[tuple[float, Callable[[], MemoryPlan]]]:
         """Plans that may fit, each with a share of the work that it costs at least about, the cheapest first."""
@@ -193,14 +198,8 @@ class RowPlanning:
             hint=f"Allow it: --slower {math.ceil(100 * least)}",
         )
 
-    def _too_large(
-        self, ram: int, size: Callable[[MemoryPlan], int], slower: float | None, fitting: RowPlan | None
-    ) -> PlanError:
-        """The error where nothing fits, or only `fitting`, which costs too much."""
-        try:
-            least = size(self.smallest(_ANY if slower is None else slower))
-        except PlanError as error:
-            return error
+    def _too_large(self, ram: int, least: int, slower: float | None, fitting: RowPlan | None) -> PlanError:
+        """The error where nothing fits but `least` bytes, or only `fitting`, which costs too much."""
         limit = "" if slower is None else f" with at most {100 * slower:g} % more work"
         what = f"the model takes at least {least:,} bytes of RAM{limit}, {least - ram:,} more than there are"
         if fitting is not None:
