@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.checkout import ROOT
+from tests.helpers.checkout import SHARED
 
-SHARED = ROOT.parent / "shared"
 _MODELS = sorted((SHARED / "models").glob("*.tflite")) if SHARED.is_dir() else []
 
 

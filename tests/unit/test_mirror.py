@@ -98,7 +98,7 @@ NEIGHBOURS: Mapping[str, str] = {
 ACROSS = {
     "benchmarks and documents": "test_imports test_mirror test_packaging test_pictures test_readme test_rooms_picture"
     " test_style",
-    "several commands": "cli.test_same_numbers",
+    "several commands": "cli.test_hostile_models cli.test_same_numbers",
     "templates": "cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.backends.test_rows_app"
     " device.session.test_mlperf page.test_in_browser",
     "a device that does harm": "device.session.test_faults device.session.test_lies",

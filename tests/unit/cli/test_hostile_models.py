@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SHARED
+from tests.helpers.checkout import SHARED
+from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import ModelBuilder
-from tests.unit.conftest import Tool
 
 _HOSTILE = sorted((SHARED / "hostile-models").glob("*.tflite")) if SHARED.is_dir() else []
 _FAST = ("--rows", "--fast-kernels", "--kernels", "cmsis_nn")
