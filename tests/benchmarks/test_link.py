@@ -32,6 +32,7 @@ def slowed(program: Path, *words: str) -> HarmedLink:
     return HarmedLink(ToyLink(program, *words), to_device=wait)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", rest_slow(["echo", "frames"]))
 def test_a_missed_goal_is_reported_and_is_exit_code_1(
     program: Path, slow: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -33,6 +33,7 @@ def test_hello_and_outputs() -> None:
                 refused()
 
 
+@pytest.mark.slow
 def test_state_carries_over_until_a_reset(tmp_path: Path) -> None:
     path = tmp_path / "variables.tflite"
     path.write_bytes(variables(["a", "b"]))

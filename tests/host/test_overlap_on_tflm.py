@@ -77,6 +77,7 @@ def test_windows_at_aligned_distances(key: str, kind: str) -> None:
     assert differ > same / 3
 
 
+@pytest.mark.slow
 def test_int4_weights() -> None:
     rng = random.Random(13)
     for key in ("CONV_2D", "DEPTHWISE_CONV_2D"):

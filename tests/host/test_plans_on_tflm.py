@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("tflite_micro")
 
 from tests.helpers.heads import better_order, plan_head
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.arena.head import HeadPlan
@@ -56,7 +57,7 @@ def test_stock_models(shared_model: Path) -> None:
     assert head.head_bytes == head.packed_bytes == head.lower_bound_bytes
 
 
-@pytest.mark.parametrize("operators", [1, 2, 7])
+@pytest.mark.parametrize("operators", rest_slow([7, 1, 2]))
 def test_chains(operators: int) -> None:
     assert prove(parse_model(chain(operators, 100))).head_bytes == 224
 
@@ -91,7 +92,7 @@ def branching(seed: int) -> Model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", rest_slow(range(12), 2))
 def test_branching_graphs_with_scratch(seed: int) -> None:
     prove(branching(seed))
 
@@ -127,6 +128,7 @@ def with_called_subgraphs() -> Model:
     return parse_model(builder.finish())
 
 
+@pytest.mark.slow
 def test_called_subgraphs() -> None:
     prove(with_called_subgraphs())
 
@@ -234,7 +236,7 @@ def test_a_plan_a_little_too_tight_is_caught(shared: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", rest_slow(range(12), 2))
 def test_branching_graphs_with_overlaps(seed: int) -> None:
     model = branching(seed)
     head = overlapping(model)
@@ -270,7 +272,7 @@ def test_a_plan_that_overlaps_is_caught_where_tflm_runs_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", rest_slow(range(16), 2))
 def test_another_order_of_operators(seed: int) -> None:
     """Where the graph branches: the same outputs from the operators in another order, with and without a plan."""
     model = branching(seed)

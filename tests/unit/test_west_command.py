@@ -52,6 +52,7 @@ def test_the_manifest_of_this_repository_names_it() -> None:
     assert (ROOT / "scripts" / "west-commands.yml").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_a_manifest_that_includes_the_repository(workspace: Path) -> None:
     """In a user's own manifest the repository is a project, as a Zephyr module is."""

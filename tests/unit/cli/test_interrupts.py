@@ -150,6 +150,7 @@ def test_a_reference_engine_whose_parent_had_ended_ends() -> None:
     assert (done.returncode, done.stdout) == (1, b"")
 
 
+@pytest.mark.slow
 def test_a_signal_that_comes_twice_is_one(tmp_path: Path, model_file: Path) -> None:
     """GNU timeout signals the command, and then its group."""
     with generating(tmp_path, model_file) as (command, *engines):

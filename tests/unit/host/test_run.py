@@ -51,6 +51,7 @@ def test_an_arena_of_exactly_the_size_used_or_one_row_less() -> None:
         run_host(model, [bytes(4096)], arena_bytes=used - 16)
 
 
+@pytest.mark.slow
 def test_an_arena_too_small_even_to_start() -> None:
     for size in (1, 100, 700):
         with pytest.raises(DeviceError):

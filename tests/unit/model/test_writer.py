@@ -12,6 +12,7 @@ import pytest
 import tflite
 
 from tests.helpers.damaged_models import damaged, rich
+from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.model.lifetimes import analyse
@@ -269,7 +270,7 @@ def test_litert_gives_the_same_outputs(shared_model: Path) -> None:
     assert before.outputs == after.outputs
 
 
-@pytest.mark.parametrize("finish", [{"align": 1}, {"external": True}], ids=str)
+@pytest.mark.parametrize("finish", rest_slow([{"align": 1}, {"external": True}]), ids=str)
 def test_tflm_runs_what_was_unaligned_or_external(finish: dict[str, Any]) -> None:
     pytest.importorskip("tflite_micro")
     from tflm_zephyr.host.run import run_host

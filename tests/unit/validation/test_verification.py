@@ -105,6 +105,7 @@ def test_what_was_not_captured_is_not_said_to_be_right(seen: int, size: int, tol
     assert (failure["operators_compared"], failure["operators"]) == (0 if "none" in told else 1, 2)
 
 
+@pytest.mark.slow
 def test_operators_of_other_subgraphs_are_noted_as_not_compared() -> None:
     model = ModelBuilder()
     main = model.subgraph()

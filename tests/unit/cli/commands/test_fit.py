@@ -214,6 +214,7 @@ def test_bad_input_is_one_line(tool: Tool, tmp_path: Path) -> None:
     assert "MODEL or --app" in tool("fit", "x.tflite", "--app", "app.yaml").one_line()
 
 
+@pytest.mark.slow
 def test_it_imports_no_engine(model_file: Path) -> None:
     """LiteRT, TFLM and TensorFlow are not imported, so the answer comes within a second."""
     code = (

@@ -63,6 +63,7 @@ def test_every_source_is_listed_after_the_apps_own(made: Generated) -> None:
     assert listed == [*own, *(f"models/{name}{part}.cpp" for name in ("dense", "relu") for part in ("", "_golden"))]
 
 
+@pytest.mark.slow
 @needs_gxx
 def test_its_app_compiles_and_reports_its_outputs(made: Generated, tmp_path: Path) -> None:
     folder = write({**render(made.spec), **render_starters(made.spec)}, tmp_path / "out")
