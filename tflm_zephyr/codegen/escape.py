@@ -30,6 +30,17 @@ def c_float(value: float) -> str:
     return f"{text}f" if re.search(r"[.e]", text) else f"{text}.0f"
 
 
+def pointer_to(address: str, c_type: str) -> str:
+    """`address`, of bytes that are aligned for it, as a pointer to `c_type`, which may be const.
+
+    Through void where a value has several bytes, as -Wcast-align=strict wants it of an address that is known to do.
+    """
+    if c_type.removeprefix("const ") in ("int8_t", "uint8_t", "bool"):
+        return f"reinterpret_cast<{c_type} *>({address})"
+    void = "const void" if c_type.startswith("const ") else "void"
+    return f"static_cast<{c_type} *>(static_cast<{void} *>({address}))"
+
+
 def comment(text: str) -> str:
     """`text` in one line that cannot end or continue a comment."""
     plain = re.sub(r"[^\x20-\x7e]", "?", text).replace("\\", "/")

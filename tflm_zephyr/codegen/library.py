@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.identifiers import identifier
+from tflm_zephyr.codegen.line_breaks import broken
 from tflm_zephyr.codegen.rendering import environment
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError
@@ -90,7 +91,7 @@ def render_library(spec: AppSpec) -> dict[str, bytes]:
         "banner": lambda mark: f"{mark} {BANNER}",
         "nameless_types": False,  # that takes an option of the linker, which would be the app's
     }
-    files = {path: env.get_template(template).render(values).encode() for path, template in found.items()}
+    files = {path: broken(env.get_template(template).render(values)).encode() for path, template in found.items()}
     files.update(backend.raw_files(spec, model))
     own = [path for path in sorted(found) if PurePosixPath(path).suffix in _COMPILED and path != _PORT]
     lists = env.get_template(f"{LISTS}.j2")

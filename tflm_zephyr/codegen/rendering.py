@@ -20,7 +20,8 @@ import jinja2
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend
 from tflm_zephyr.codegen.compiled_templates import compiled_templates
-from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, yaml_string
+from tflm_zephyr.codegen.escape import c_array, c_float, c_string, cmake_path, comment, pointer_to, yaml_string
+from tflm_zephyr.codegen.line_breaks import broken
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.resources import data_dir
@@ -89,7 +90,8 @@ def render(spec: AppSpec) -> dict[str, bytes]:
         data = file.data
         if file.template is not None:
             own = backend.template_values(spec, file.model)
-            data = env.get_template(file.template).render({**own, **values, "model": file.model}).encode()
+            text = env.get_template(file.template).render({**own, **values, "model": file.model})
+            data = (broken(text) if file.path.suffix in (".cpp", ".hpp") else text).encode()
         files[str(file.path)] = data
     return dict(sorted(files.items()))
 
@@ -117,7 +119,7 @@ def _folder(backend: Backend) -> str:
 def render_link() -> dict[str, bytes]:
     """The part of tflm/src/link that needs neither Zephyr nor TFLM, as `render` has it: path -> content."""
     env = environment("app/common")
-    return {path: env.get_template(f"{path}.j2").render().encode() for path in _LINK_CORE}
+    return {path: broken(env.get_template(f"{path}.j2").render()).encode() for path in _LINK_CORE}
 
 
 def measures_arenas(spec: AppSpec) -> bool:
@@ -202,7 +204,7 @@ def environment(*folders: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         **_OPTIONS,
     )
-    for escape in (c_array, c_float, c_string, comment, cmake_path, yaml_string):
+    for escape in (c_array, c_float, c_string, comment, cmake_path, pointer_to, yaml_string):
         env.filters[escape.__name__] = escape
     env.globals["banner"] = lambda mark: f"{mark} {BANNER}"
     return env

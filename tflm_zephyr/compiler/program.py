@@ -58,8 +58,8 @@ class Value:
 
     @property
     def text(self) -> str:
-        """The initialiser without its braces: ".n = 1, .h = 48", or "1, 48" for an array."""
-        return ", ".join(f".{name} = {value}" if name else value for name, value in self.fields)
+        """The initialiser without its braces: "1, 48". Fields are in the order of their struct, all of them."""
+        return ", ".join(value for _, value in self.fields)
 
 
 @dataclass(frozen=True)

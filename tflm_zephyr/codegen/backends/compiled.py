@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -239,6 +239,7 @@ class Compiled(Backend):
             "cores": runtime.cores,
             "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(program.functions),
+            "uses_no_context": any("&kNoContext" in arguments for arguments in _arguments(program)),
             "copies_rows": "CopyRows" in program.called_functions,
             "step_type": "uint16_t" if program.longest_step > 255 else "uint8_t",
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
@@ -357,6 +358,15 @@ def compiled_beside(
     customs = tuple(map(custom_operator, config.custom_operators))
     resolver = op_resolver.resolve(plan.head.graph, tflm.operators, customs)
     return _compiled(PreparedModel(config, plan.model, resolver, plan, b""), setup)
+
+
+def _arguments(program: CompiledModel) -> Iterator[tuple[str, ...]]:
+    """The arguments of each call that is made: of whole layers, and of rows."""
+    for layer in program.layers:
+        if layer.segment is not None:
+            yield from (form.arguments for form in layer.segment.forms.values())
+        else:
+            yield from (call.arguments for call in layer.calls)
 
 
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:

@@ -66,7 +66,7 @@ def _arm(b: LayerBuilder) -> None:
     single = dense_multiplier(node)
     each = channel_multipliers(node, outputs) if _per_channel(node) else (single,) * outputs
     if _as_convolution(node):
-        plain = "{.w = 1, .h = 1}"
+        plain = "{1, 1}"
         function, runs, rows = "arm_convolve_1x1_s8_fast", None, b.dims(batches, 1, 1, depth)
         if not any(mve for _, mve in b.cores):
             runs, rows = PixelRuns((batches,), "input", depth, "output", outputs, "pixels", depth), "&pixels"
@@ -75,7 +75,7 @@ def _arm(b: LayerBuilder) -> None:
             "cmsis_nn_conv_params",
             **offsets,
             stride=plain,
-            padding="{.w = 0, .h = 0}",
+            padding="{0, 0}",
             dilation=plain,
             activation=activation,
         )

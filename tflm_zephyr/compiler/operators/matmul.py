@@ -150,7 +150,7 @@ def _arm(b: LayerBuilder, one: str, other: str, sizes: tuple[int, int, int, int]
         "output_offset": zero_point_of(node.output()),
         "activation": limits(LIMITS[node.output().type]),
     }
-    fields = ", ".join(f".{name} = {value}" for name, value in inner.items())
+    fields = ", ".join(map(str, inner.values()))
     b.value("kParams", "cmsis_nn_bmm_params", adj_x="false", adj_y="false", fc_params=f"{{{fields}}}")
     b.value("kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=scaling.value, shift=scaling.shift)
     b.cmsis(

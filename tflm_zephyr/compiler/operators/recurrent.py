@@ -119,7 +119,7 @@ def _gate(b: LayerBuilder, name: str, place: int) -> str:
         "bias": b.source(place + 11, f"{name}_bias"),
         "activation_type": "ARM_TANH" if tanh else "ARM_SIGMOID",
     }
-    return "{" + ", ".join(f".{key} = {value}" for key, value in fields.items()) + "}"
+    return "{" + ", ".join(map(str, fields.values())) + "}"
 
 
 def lstm(b: LayerBuilder) -> None:

@@ -24,10 +24,10 @@ def double_text(value: float) -> str:
 def tile(pair: tuple[int, int]) -> str:
     """A cmsis_nn_tile of height and width."""
     height, width = pair
-    return f"{{.w = {width}, .h = {height}}}"
+    return f"{{{width}, {height}}}"
 
 
 def limits(pair: tuple[int, int]) -> str:
     """A cmsis_nn_activation of both ends."""
     least, most = pair
-    return f"{{.min = {least}, .max = {most}}}"
+    return f"{{{least}, {most}}}"

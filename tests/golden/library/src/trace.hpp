@@ -9,7 +9,8 @@
 
 namespace tflm_app {
 
-// An inference in Zephyr's tracing: with CONFIG_TRACING, two named events, of the model's name. Their first argument is 1
+// An inference in Zephyr's tracing: with CONFIG_TRACING, two named events, of the model's name. Their first argument is
+// 1
 // where the inference begins and 0 where it ends.
 class TracedInference
 {

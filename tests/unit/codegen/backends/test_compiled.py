@@ -49,6 +49,23 @@ def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
     assert sum(int(size) for _, size in listed) == len(weights)
 
 
+STRICT = ("-Wshadow", "-Wpedantic", "-Wcast-align=strict")
+
+
+@needs_gxx
+def test_an_app_compiles_without_warnings(tmp_path: Path) -> None:
+    """All that needs no headers of kernels: floats are wider than the arena's bytes."""
+    given = config(tmp_path, kernels="reference", host_link=True)
+    (tmp_path / "dense.tflite").write_bytes(unary("RELU", "float32"))
+    made = generate(given, tmp_path / "app", tflm_of(None), golden=False)
+    folder = write(render(made.spec), tmp_path / "out")
+    assert b"static_cast<float *>(" in render(made.spec)["src/models/dense.cpp"]
+    sources = [f"src/link/{name}.cpp" for name in ("device", "frame", "cycles")]
+    for source in ("src/models/dense.cpp", "src/models/dense_golden.cpp", "src/self_test.cpp", "src/run.cpp", *sources):
+        options = ("-std=c++17", *STRICT, *DEFINES, "-DCONFIG_TFLM_APP_HOST_LINK", "-fsyntax-only")
+        compile_cxx(folder, *options, source)
+
+
 @needs_gxx
 @pytest.mark.parametrize("data", [counting(), branching()], ids=["CALL_ONCE", "IF"])
 def test_the_link_describes_operators_of_all_subgraphs(data: bytes, tmp_path: Path) -> None:

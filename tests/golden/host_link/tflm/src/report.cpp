@@ -51,7 +51,7 @@ void Decimal(uint32_t value, void (*out)(const char *, size_t))
 		*--start = Digit(value % 10);
 		value /= 10;
 	} while (value != 0);
-	out(start, end - start);
+	out(start, static_cast<size_t>(end - start));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ int32_t Integer(const uint8_t *data, const OutputInfo &info)
 {
 	uint32_t value = 0;
 	std::memcpy(&value, data, info.element_bytes);
-	const unsigned unused = 32 - 8 * info.element_bytes;
+	const unsigned unused = 32u - 8u * info.element_bytes;
 	return info.type[0] == 'u' ? static_cast<int32_t>(value)
 				   : static_cast<int32_t>(value << unused) >> unused;
 }
@@ -142,7 +142,8 @@ bool SelfTest(const Subject &subject)
 			RecordOutput(run, i, subject.output_info[i].type, subject.output(i));
 			SayOutput(subject, i, subject.output(i));
 		}
-		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=", sys_clock_hw_cycles_per_sec());
+		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=",
+			sys_clock_hw_cycles_per_sec());
 		for (size_t i = 0; golden != nullptr && i < subject.outputs; ++i) {
 			const Bytes output = subject.output(i);
 			good &= Check(run, i, output, golden, subject.output_info[i].type);

@@ -143,7 +143,8 @@ const tflm_link::Model kLinkModel = {
 	"planned",
 	[] { return static_cast<int>(Init()); },
 	[] { return static_cast<int>(Reset()); },
-	[](const tflm_link::Observer *observer) { return observer == nullptr ? static_cast<int>(Invoke()) : Watched(observer); },
+	[](const tflm_link::Observer *observer) { return observer == nullptr ?
+		static_cast<int>(Invoke()) : Watched(observer); },
 	[](size_t index) { return SpanOf(InputBytes(index)); },
 	[](size_t index) { return SpanOf(OutputBytes(index)); },
 	[]([[maybe_unused]] size_t index) -> int32_t {

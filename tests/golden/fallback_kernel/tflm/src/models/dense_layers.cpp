@@ -51,7 +51,8 @@ bool Layer0Relu(uint8_t *arena)
 	}();
 	const int8_t *const input = reinterpret_cast<const int8_t *>(arena + 0);
 	int8_t *const output = reinterpret_cast<int8_t *>(arena + 16);
-	tflite::reference_ops::QuantizeLeakyRelu(kParams, tflite::RuntimeShape(2, kShape1x8), input, tflite::RuntimeShape(2, kShape1x8), output);
+	tflite::reference_ops::QuantizeLeakyRelu(kParams, tflite::RuntimeShape(2, kShape1x8), input,
+		tflite::RuntimeShape(2, kShape1x8), output);
 	return true;
 }
 

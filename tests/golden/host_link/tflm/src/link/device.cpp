@@ -476,7 +476,8 @@ void Device::Run(const Request &request)
 		capture_ = mode == kCapture;
 		profile_ = mode == kProfile;
 		const Observer observer = {
-			this, [](void *self, size_t index, uint32_t spent) { static_cast<Device *>(self)->Ended(index, spent); }};
+			this, [](void *self, size_t index, uint32_t spent) { static_cast<Device *>(self)->Ended(index,
+				spent); }};
 		if (profile_) {
 			std::memset(model_->operator_ticks, 0, model_->operators * sizeof(uint32_t));
 		}

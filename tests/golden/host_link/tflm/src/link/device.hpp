@@ -81,7 +81,8 @@ struct Model {
 	uint16_t tensors;  // of the main subgraph
 	uint16_t operators;  // of all subgraphs
 	uint32_t *operator_ticks;  // room for all of them
-	// Takes bytes of a streamed input, whose span has a size and no data: from 0 on, and then from where it has got to.
+	// Takes bytes of a streamed input, whose span has a size and no data: from 0 on, and then from where it has got
+	// to.
 	// Operators run meanwhile; `taking_operator` stands for all of them.
 	int (*take)(size_t index, uint32_t offset, const uint8_t *data, size_t size) = nullptr;
 	uint16_t taking_operator = 0;

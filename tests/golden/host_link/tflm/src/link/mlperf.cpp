@@ -277,7 +277,8 @@ const char *Mlperf::Unfit()
 	return nullptr;
 }
 
-// Puts the loaded bytes into the model's input: at its place, or in pieces where it is streamed. Returns the model's status.
+// Puts the loaded bytes into the model's input: at its place, or in pieces where it is streamed. Returns the model's
+// status.
 int Mlperf::SetInput()
 {
 	Tensor tensor;
@@ -337,7 +338,8 @@ float Mlperf::OutputAt(const Tensor &tensor, size_t index)
 		std::memcpy(&wide, at, sizeof(wide));
 		level = wide;
 	}
-	return tensor.quantized ? static_cast<float>(level - tensor.zero_point) * tensor.scale : static_cast<float>(level);
+	return tensor.quantized ?
+		static_cast<float>(level - tensor.zero_point) * tensor.scale : static_cast<float>(level);
 }
 
 void Mlperf::Results()

@@ -13,7 +13,8 @@ class Mlperf
 {
 public:
 	// `buffer` takes what the runner loads: an input's bytes, or its elements as float32. All outlive this object.
-	// The model's name says what the bytes are, as the benchmark has it: "vww01" and "ic01" take pixels from 0 to 255,
+	// The model's name says what the bytes are, as the benchmark has it: "vww01" and "ic01" take pixels from 0 to
+	// 255,
 	// "ad01" floats, whose mean squared difference from the output is its result; others the input as it is.
 	Mlperf(const Port &port, const App &app, const Model &model, Span buffer);
 	Mlperf(const Mlperf &) = delete;

@@ -23,7 +23,7 @@ K_KERNEL_STACK_ARRAY_DECLARE(z_interrupt_stacks, CONFIG_MP_MAX_NUM_CPUS, CONFIG_
 namespace tflm_link {
 namespace {
 
-bool GetStacks([[maybe_unused]] Stacks *stacks)
+[[maybe_unused]] bool GetStacks([[maybe_unused]] Stacks *stacks)
 {
 #if defined(CONFIG_INIT_STACKS) && defined(CONFIG_THREAD_STACK_INFO)
 	size_t unused = 0;
@@ -48,7 +48,8 @@ bool GetStacks([[maybe_unused]] Stacks *stacks)
 // A frame is 00 fe, a body of 8 bytes and the payload with its CRC-32, a byte more for every 254, 00.
 constexpr size_t kInner = 8 + CONFIG_TFLM_APP_HOST_LINK_PAYLOAD_BYTES + 4;
 static_assert(kInner + kInner / 254 + 4 <= CONFIG_TFLM_APP_HOST_LINK_RX_BYTES,
-	      "CONFIG_TFLM_APP_HOST_LINK_RX_BYTES has no room for one frame: make it larger, or _PAYLOAD_BYTES smaller");
+	      "CONFIG_TFLM_APP_HOST_LINK_RX_BYTES has no room for one frame: make it larger, or _PAYLOAD_BYTES small"
+	      	"er");
 
 // As the hello and a model's have them: numbers, then texts with a byte of length each, 127 at most.
 constexpr size_t TextBytes(size_t size)

@@ -48,7 +48,8 @@ TfLiteStatus InvokeWatched(TfLiteContext *context, TfLiteNode *node)
 	const size_t subgraph = graph.GetCurrentSubgraphIndex();
 	const size_t position = graph.GetCurrentOperatorIndex();
 	const auto *watched =
-		reinterpret_cast<const Watched *>(graph.GetAllocations()[subgraph].node_and_registrations[position].registration);
+		reinterpret_cast<const Watched *>(graph.GetAllocations(
+			)[subgraph].node_and_registrations[position].registration);
 	const uint32_t start = Cycles();
 	const TfLiteStatus status = watched->original->invoke(context, node);
 	const uint32_t ticks = Cycles() - start;

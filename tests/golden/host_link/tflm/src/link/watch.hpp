@@ -22,7 +22,8 @@ template <typename Resolver, size_t N>
 class WatchedResolver : public Resolver
 {
 public:
-	const TFLMRegistration *FindOp(tflite::BuiltinOperator op) const override { return Watch(Resolver::FindOp(op)); }
+	const TFLMRegistration *FindOp(tflite::BuiltinOperator op) const override {
+		return Watch(Resolver::FindOp(op)); }
 	const TFLMRegistration *FindOp(const char *op) const override { return Watch(Resolver::FindOp(op)); }
 
 private:

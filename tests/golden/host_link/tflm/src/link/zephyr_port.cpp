@@ -25,7 +25,7 @@ extern "C" {  // which the header does not say
 #if DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_console))
 #define LINK_IS_CONSOLE 1
 #if defined(CONFIG_LOG_BACKEND_UART) && !DT_HAS_CHOSEN(zephyr_log_uart)
-#error "The log's UART backend would write into the link's frames. CONFIG_LOG_MODE_MINIMAL=y goes between them; or choose another UART as tflm,link or zephyr,log-uart"
+#error "The log would write into the link's frames: CONFIG_LOG_MODE_MINIMAL=y, or another UART as tflm,link"
 #endif
 #endif
 
@@ -189,7 +189,8 @@ void Lock(void *, bool taken)
 }
 
 #ifdef LINK_IS_CONSOLE
-// Whatever is printed comes through here, from threads and interrupts; zeros begin frames. Where no room is left a thread
+// Whatever is printed comes through here, from threads and interrupts; zeros begin frames. Where no room is left a
+// thread
 // waits for it, an interrupt makes it; from a thread that holds a lock the byte is lost, as it can do neither.
 int PutText(int character)
 {

@@ -28,8 +28,8 @@ extern const int8_t padding_minus_128[48] __asm__("dense_padding_minus_128");
 namespace {
 
 
-// Copies bytes from the first to the last, also to a lower place that overlaps with theirs. std::memcpy and std::memmove are
-// loops over single bytes in C libraries that are built for size.
+// Copies bytes from the first to the last, also to a lower place that overlaps with theirs. std::memcpy and
+// std::memmove are loops over single bytes in C libraries that are built for size.
 void MoveDown(uint8_t *to, const uint8_t *from, size_t size)
 {
 	for (; size >= 16; size -= 16) {
@@ -65,7 +65,8 @@ struct RowBuffer {
 	{
 		const int32_t dropped = next + count - first - capacity;
 		if (dropped > 0) {
-			MoveDown(data, data + dropped * row_bytes, (next - first - dropped) * row_bytes);
+			MoveDown(data, data + dropped * row_bytes,
+				static_cast<size_t>((next - first - dropped) * row_bytes));
 			first += dropped;
 		}
 		void *const place = data + (next - first) * row_bytes;
@@ -135,7 +136,8 @@ bool Layer0Conv2dRows(uint8_t *arena, RowBuffer *rows, int32_t count)
 	using Rounding = tflm_fast::OneFloor<5, -128, 127>;
 	using Shape = tflm_fast::Geometry<12, 1, 12, 3, 3, 1, 1, 1, 1, 1, -128>;
 	uint8_t *const scratch = arena + 288;
-	tflm_fast::Convolution<Shape, 4, false, Rounding>(input, window.rows, window.padding, output, count, packed_0, scaling_0, scratch);
+	tflm_fast::Convolution<Shape, 4, false, Rounding>(input, window.rows, window.padding, output, count, packed_0,
+		scaling_0, scratch);
 	return true;
 }
 
@@ -148,7 +150,8 @@ bool Layer1DepthwiseConv2dRows(uint8_t *, RowBuffer *rows, int32_t count)
 	int8_t *const output = static_cast<int8_t *>(rows[2].Push(count));
 	using Rounding = tflm_fast::OneFloor<4, -128, 127>;
 	using Shape = tflm_fast::Geometry<12, 4, 6, 3, 3, 2, 2, 1, 1, 0, -128>;
-	tflm_fast::Depthwise<Shape, 2, 0, Rounding>(input, window.rows, window.padding, output, count, packed_1, scaling_1, padding_minus_128, nullptr);
+	tflm_fast::Depthwise<Shape, 2, 0, Rounding>(input, window.rows, window.padding, output, count, packed_1,
+		scaling_1, padding_minus_128, nullptr);
 	return true;
 }
 

@@ -39,7 +39,8 @@ inline constexpr size_t kOutputs = 1;
 Bytes InputBytes(size_t index);
 Bytes OutputBytes(size_t index);
 
-// Bytes of the arena in all; what the memory plan (head) and persistent objects (tail) took of it, of all models so far.
+// Bytes of the arena in all; what the memory plan (head) and persistent objects (tail) took of it, of all models so
+// far.
 struct ArenaUse {
 	size_t size;
 	size_t head;
