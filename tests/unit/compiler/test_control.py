@@ -68,6 +68,22 @@ def test_each_tensor_laid_over_another_is_caught(data: bytes) -> None:
     assert caught > tried // 3
 
 
+def test_a_copy_over_itself_is_caught() -> None:
+    """A copy's source and target apart from each other are all that the generated code's copies rely on."""
+    program = compiled_model(looping())
+    loop = program.main_layers[1].control
+    assert loop is not None
+    caught = 0
+    for copy in (copy for copy in loop.start if not copy.constant):
+        over = {**program.offsets, copy.target: program.offsets[copy.source]}
+        with pytest.raises(
+            PlanError, match=r"layer 1 \(WHILE\) (copies tensor \d+ .* over itself|reads tensor)"
+        ) as said:
+            prove(replace(program, offsets=over), (REFERENCE,))
+        caught += "over itself" in str(said.value)
+    assert caught
+
+
 def test_a_loops_output_over_its_bodys_is_caught() -> None:
     program = compiled_model(looping())
     loop = program.main_layers[1].control
