@@ -99,7 +99,7 @@ def _target(parser: argparse.ArgumentParser) -> None:
         "--reply-timeout",
         type=seconds,
         metavar="S",
-        help="silence after which a request that a device answers at once has failed (default: 10)",
+        help="the longest wait for an answer that needs no run, and three times that for tables (default: 10)",
     )
 
 

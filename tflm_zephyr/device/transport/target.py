@@ -27,8 +27,8 @@ class DeviceTarget:
     `transport` is the name of the required transport, "" for any. `icount`: QEMU's ticks count instructions.
     `model` selects one of several models. `expect` maps names of models to SHA-256: another model there is an error
     (with `app`, its manifest is used). `record`: write all bytes of both ways there; with `force` also where a file
-    is, which is kept as .orig. `reply_timeout_s`: silence after which a request that the device answers at once has
-    failed; `run_timeout_s`: the same for a whole invocation.
+    is, which is kept as .orig. `reply_timeout_s`: the longest wait for an answer that needs no run, whatever else the
+    device sends; `run_timeout_s`: the same for a whole invocation.
     """
 
     app: Path | None = None
