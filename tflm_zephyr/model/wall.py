@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.model.types import Model, Operator, Subgraph, Tensor
+from tflm_zephyr.model.types import Model, Operator, Subgraph, Tensor, TensorType
 
 LARGEST_BYTES = 64 << 20
 """Arena bytes that no board has: the largest external memories of microcontrollers hold 32 or 64 MiB."""
@@ -21,6 +21,7 @@ _RANK = 8  # TFLite's largest rank; a RuntimeShape of TFLM (kernels/internal/run
 _INT32 = 1 << 31
 _EXPORT = "The file is corrupt; export it again"
 _VALID = 1  # Padding.VALID in the schema
+_QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 _STEP = (1, 0x7FFF)
 _RANGES: Mapping[str, tuple[int, int]] = {
@@ -166,10 +167,39 @@ def _pooled(part: _Part) -> Iterator[str]:
             yield f"has the option {name} = {window}, but {source.label} has the shape {list(source.shape)}"
 
 
+def _convolved(channels_at: int, place: int = 0) -> Callable[[_Part], Iterator[str]]:
+    """Images and a filter of four dimensions, and its scales (kernels/conv_common.cc, CalculateOpDataConv, and alike).
+
+    `channels_at`: the filter's dimension of output channels; `place`: of the input that it is laid over.
+    """
+
+    def rule(part: _Part) -> Iterator[str]:
+        yield from _ranks(part, **{f"i{place}": 4}, i1=4, o0=4)
+        source, weights = part.input(place), part.input(1)
+        if source is None or weights is None:
+            return
+        if source.type in _QUANTISED and weights.quantization is None:
+            yield f"needs scales of {weights.label}"
+        yield from _weights(weights, weights.shape[channels_at])
+
+    return rule
+
+
+def _weights(weights: Tensor, channels: int) -> Iterator[str]:
+    """Elements, and a scale for all of them or for each channel."""
+    if not weights.elements:
+        yield f"needs elements of {weights.label}, whose shape is {list(weights.shape)}"
+    count = 1 if weights.quantization is None else len(weights.quantization.scales)
+    if count not in (1, channels):
+        yield f"has {count} scales for the {channels} channels of {weights.label}"
+
+
 def _dense(part: _Part) -> Iterator[str]:
     """FULLY_CONNECTED: a matrix of weights, and an output with a last dimension (LiteRT's Prepare; TFLM's reads on)."""
     yield from _ranks(part, i1=2)
-    output = part.output()
+    output, weights = part.output(), part.input(1)
+    if weights is not None:
+        yield from _weights(weights, weights.shape[0])
     if output is not None and not output.shape:
         yield f"needs a dimension of {output.label}, which has none"
 
@@ -201,9 +231,12 @@ def _lstm(part: _Part) -> Iterator[str]:
 
 _SHAPES: Mapping[str, Callable[[_Part], Iterator[str]]] = {
     "AVERAGE_POOL_2D": _pooled,
+    "CONV_2D": _convolved(0),
+    "DEPTHWISE_CONV_2D": _convolved(3),
     "FULLY_CONNECTED": _dense,
     "L2_POOL_2D": _pooled,
     "MAX_POOL_2D": _pooled,
     "SVDF": _svdf,
+    "TRANSPOSE_CONV": _convolved(0, 2),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
 }

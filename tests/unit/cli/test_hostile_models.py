@@ -27,7 +27,7 @@ _COMMANDS = {
     "report": ("report", "-o", "page.html"),
 }
 _TFLM_RUNS = {"r_struct"}
-_LIMIT_S = 10.0  # the slowest takes 2 s on an idle machine; 40 s and more without the wall
+_LIMIT_S = 5.0  # of this process; the slowest takes 2 s, and 40 s and more without the wall
 
 
 def with_longer_bias(more: int = 4) -> bytes:
@@ -47,9 +47,9 @@ def with_longer_bias(more: int = 4) -> bytes:
 @pytest.mark.parametrize("path", _HOSTILE, ids=lambda path: path.stem)
 def test_a_hostile_model_ends_in_one_line(tool: Tool, path: Path, command: str) -> None:
     name, *options = _COMMANDS[command]
-    began = time.monotonic()
+    began = time.process_time()
     done = tool(name, path, *options)
-    assert time.monotonic() - began < _LIMIT_S
+    assert time.process_time() - began < _LIMIT_S
     if path.stem in _TFLM_RUNS or (path.stem == "r_rewrite" and command in ("plan", "plan --rows", "inspect")):
         assert done.code == 0, done.err
     else:

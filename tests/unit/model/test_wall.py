@@ -52,6 +52,25 @@ def dense(weights: tuple[int, ...] = (4, 8), output: tuple[int, ...] = (1, 4)) -
     return model.finish()
 
 
+def convolution(
+    operator: str = "CONV_2D",
+    scales: int = 4,
+    weights: tuple[int, ...] = (4, 3, 3, 4),
+    kind: str = "int8",
+    rank: int = 4,
+) -> bytes:
+    """A convolution of any kind, 4 channels to 4; `scales`: of its weights."""
+    model = ModelBuilder()
+    main = model.subgraph("main")
+    shape = (1, 8, 8, 4)[4 - rank :]
+    source, result = (main.tensor(shape, kind, name, scale=0.5) for name in ("source", "result"))
+    filters = main.tensor(weights, kind, "weights", scale=[0.1] * scales or None, data="random")
+    places = [source, filters, -1] if operator != "TRANSPOSE_CONV" else [-1, filters, source]
+    main.op(operator, places, [result], options={"padding": 0, "stride_h": 1, "stride_w": 1})
+    main.inputs, main.outputs = [source], [result]
+    return model.finish()
+
+
 def softmax(beta: float) -> bytes:
     model = ModelBuilder()
     main = model.subgraph("main")
@@ -124,6 +143,15 @@ def svdf(**shapes: tuple[int, ...]) -> bytes:
         (pool(fused_activation_function=100), "has the option fused_activation_function = 100, outside 0 to 5"),
         (dense(weights=(1, 4, 8)), r"needs 2 dimensions of tensor 1 'weights', whose shape is \[1, 4, 8\]"),
         (dense(output=()), "needs a dimension of tensor 2 'result', which has none"),
+        (dense(weights=(0, 8)), r"needs elements of tensor 1 'weights', whose shape is \[0, 8\]"),
+        (convolution(scales=0), r"needs scales of tensor 2 'weights'"),
+        (convolution(scales=2), r"has 2 scales for the 4 channels of tensor 2 'weights'"),
+        (convolution(rank=3), "needs 4 dimensions of tensor 0 'source'"),
+        (convolution(weights=(4, 0, 3, 4)), "needs elements of"),
+        (convolution("DEPTHWISE_CONV_2D", weights=(1, 3, 3, 4), scales=3), "has 3 scales for the 4 channels"),
+        (convolution("DEPTHWISE_CONV_2D", weights=(4, 3, 3, 1)), "has 4 scales for the 1 channels"),
+        (convolution("TRANSPOSE_CONV", scales=0), "needs scales of"),
+        (convolution("TRANSPOSE_CONV", scales=5), "has 5 scales for the 4 channels"),
         (lstm(i0=(1, 10)), "needs 3 dimensions of tensor 0 'i0'"),
         (lstm(i1=(3, 3)), r"needs the shape \[3, 2\] of"),
         (lstm(i4=(1, 2)), r"needs the shape \[3, 2\] of"),
@@ -171,6 +199,9 @@ def test_windows_without_a_stride_are_refused(operator: str) -> None:
         pool(filter_height=6, filter_width=4),
         pool(filter_height=12, padding=0),
         pool(fused_activation_function=5),
+        *(convolution(operator, scales) for operator in ("CONV_2D", "TRANSPOSE_CONV") for scales in (1, 4)),
+        convolution("DEPTHWISE_CONV_2D", weights=(1, 3, 3, 4)),
+        convolution(kind="float32", scales=0),
         softmax(0.0),
         dense(),
         lstm(),
