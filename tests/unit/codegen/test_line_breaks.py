@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.helpers.checkout import ROOT
 from tflm_zephyr.codegen.line_breaks import MOST_COLUMNS, broken, columns
 
 GOLDEN = sorted(
