@@ -21,7 +21,7 @@ from tflm_zephyr.kernels import KernelLibrary
 from tflm_zephyr.model import Model
 from tflm_zephyr.row_planner import DryRuns
 
-_MORE_WORK = 0.06  # for no more RAM than with CMSIS-NN's kernels, before those are taken
+_MUCH_SLOWER, _MUCH_LESS = 0.1, 0.75  # a quarter less RAM is worth a tenth more time
 _LITTLE = 0.01  # more work for less RAM than that: no other kernels are looked at
 
 
@@ -105,12 +105,48 @@ class Search:
         if options.ram is not None and parts.flat is None:
             choice, parts, memory = self._within(choice, options)
             return parts.compiled(*memory, choice)
-        memory = self._memory(parts, options)
         other = self._without_ours(options) if choice.own else None
-        if options.rows and other is not None and parts.arena_bytes(memory[0]) > other:
-            slower = _MORE_WORK if options.slower is None else options.slower
-            choice, parts, memory = self._within(choice, replace(options, ram=other, slower=slower))
+        if options.rows and parts.flat is None:
+            choice, parts, memory = self._by_rows(choice, options)
+        else:
+            memory = self._memory(parts, options)
         return parts.compiled(*memory, replace(choice, other_arena_bytes=other))
+
+    def _by_rows(self, choice: Choice, options: CompilerOptions) -> _Planned:
+        """The smallest way by rows within `options.slower`.
+
+        Where that is not given: within SLOWER, or within _MUCH_SLOWER where this takes less than _MUCH_LESS of the RAM.
+        """
+        if options.slower is not None:
+            return self._smallest(choice, options, options.slower)
+        little, more = (self._smallest(choice, options, slower) for slower in (SLOWER, _MUCH_SLOWER))
+        sizes = [parts.arena_bytes(memory[0]) for _, parts, memory in (little, more)]
+        return more if sizes[1] <= _MUCH_LESS * sizes[0] else little
+
+    def _smallest(self, choice: Choice, options: CompilerOptions, slower: float) -> _Planned:
+        """The smallest way by rows that takes at most the share `slower` of cycles more than the fastest kernels do.
+
+        Layers whose kernel of ours takes no rows, and layers with the most scratch where the plan is largest, may have
+        CMSIS-NN's kernel; the cycles that this costs count as more work.
+        """
+        most = choice.cycles * (1 + slower)
+        fitting: list[tuple[int, float, _Planned]] = []
+
+        def plan(one: Choice) -> MemoryPlan:
+            parts = self._parts(one)
+            left = max(0.0, most / one.cycles - 1) if one.cycles else slower
+            memory = self._memory(parts, replace(options, slower=left))
+            cycles = one.cycles * (1 + more_work(memory[0].layers))
+            if cycles <= most or not fitting:
+                fitting.append((parts.arena_bytes(memory[0]), cycles, (one, parts, memory)))
+            return memory[0]
+
+        whole = {layer.operator for layer in self._parts(choice).layers if layer.fast and layer.rows is None}
+        for start in (choice, choice.without(whole, LESS_RAM)) if whole else (choice,):
+            for smaller, _ in smaller_choices(start, plan):
+                if smaller.cycles > most:
+                    break
+        return min(fitting, key=lambda each: each[:2])[2]
 
     def _choice(self, more_flash: int | None) -> Choice | None:
         if more_flash not in self._choices:

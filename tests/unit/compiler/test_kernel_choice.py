@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.helpers.architectures import mobilenet
 from tests.helpers.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
-from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compilation, compile_model, kernel_choice
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Search, compilation, compile_model, kernel_choice
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
-from tflm_zephyr.model import parse_model
+from tflm_zephyr.model import load_model, parse_model
 
 M3, M4 = kernel_library("cmsis_nn"), kernel_library("cmsis_nn", dsp=True)
 FASTER = GridLayer("CONV_2D", 6, 6, 32, 16)
@@ -134,15 +135,26 @@ def test_less_ram_gives_layers_back_to_the_other_kernels() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_by_rows_ours_take_no_more_ram_than_the_others(count: int) -> None:
-    """Each layer of ours has scratch; in the chain of three some keep it, as their neighbours leave the room."""
-    model = parse_model(chain(count))
-    other = compile_model(model, (M4,), CompilerOptions(rows=True))
-    assert compile_model(model, (M4,), CompilerOptions(rows=True, fast=True)).arena_bytes > other.arena_bytes
-    found = compile_model(model, (M4,), CompilerOptions(rows=True, fast=True, pick=True))
-    assert found.arena_bytes <= other.arena_bytes
-    assert {layer.not_fast for layer in found.layers if not layer.fast} == {"with CMSIS-NN's kernel, for less RAM"}
-    assert found.choice is not None and found.choice.cycles <= found.choice.other_cycles
+def test_by_rows_the_fastest_kernels_give_way_only_a_little(count: int) -> None:
+    """Each layer of ours has scratch: less RAM by CMSIS-NN's kernels would cost more cycles than rows may."""
+    search = Search(parse_model(chain(count)), (M4,))
+    fastest = search.best(CompilerOptions(fast=True, pick=True))
+    assert fastest.choice is not None
+    for slower, most in ((None, 1.1), (0.03, 1.03), (0.5, 1.5)):
+        program = search.best(CompilerOptions(slower=slower, rows=True, fast=True, pick=True))
+        assert program.choice is not None
+        assert program.choice.cycles * (1 + program.slower) <= most * fastest.choice.cycles
+        assert program.arena_bytes <= fastest.arena_bytes
+
+
+def test_a_layer_whose_kernel_takes_no_rows_has_another_one(shared: Path) -> None:
+    """micro_speech: our dense layer wants its input whole; with CMSIS-NN's the convolution before it runs by rows."""
+    search = Search(load_model(shared / "models" / "micro_speech_quantized.tflite"), (M4,))
+    whole, rows = (search.best(CompilerOptions(rows=rows, fast=True, pick=True)) for rows in (False, True))
+    assert rows.arena_bytes < 0.6 * whole.arena_bytes
+    assert [layer.key for layer in rows.layers if layer.fast] == ["CONV_2D"]
+    assert rows.choice is not None and whole.choice is not None
+    assert rows.choice.cycles * (1 + rows.slower) <= 1.1 * whole.choice.cycles
 
 
 def test_kernels_that_were_not_measured_are_not_free() -> None:
