@@ -66,6 +66,7 @@ _MOST_CUTS = 5
 _FRONT_CUTS = 24
 _WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
 _ROUGHLY, _LITTLE = 1.2, 0.01
+_LOW = 1.25  # by so much at most packing makes less of a cut than its estimated bytes
 _ANY = 1e9  # a share of the work that no plan costs
 
 
@@ -157,9 +158,7 @@ class RowPlanning:
                 best = plan if best is None or plan.slower < best.slower else best
         if best is not None and (slower is None or best.slower <= slower):
             return best.memory
-        smallest = self.smallest(
-            _ANY if slower is None else slower
-        )  # cuts' bytes are estimates, of which some are high
+        smallest = self.smallest(_ANY if slower is None else slower)
         if size(smallest) <= ram:
             return smallest
         raise self._too_large(ram, size(smallest), slower, best)
@@ -169,7 +168,7 @@ class RowPlanning:
         budgets = self._whole_budgets
         plans = [(least, partial(self.whole, slower)) for least, slower in zip((0.0, *budgets), budgets, strict=False)]
         work = self.work or 1
-        plans += [(cut.cost / work, partial(self._roughly, cut)) for cut in self.cuts if cut.bytes <= ram]
+        plans += [(cut.cost / work, partial(self._roughly, cut)) for cut in self.cuts if cut.bytes <= _LOW * ram]
         return iter(sorted(plans, key=lambda plan: plan[0]))
 
     @property

@@ -54,10 +54,6 @@ def test_without_flash_for_our_kernels_none_is_taken(search: Search) -> None:
     assert not any(layer.fast for layer in none.layers)
 
 
-def test_by_rows_our_kernels_take_no_more_ram(search: Search) -> None:
-    assert search.best(OURS).arena_bytes <= search.best(ROWS).arena_bytes
-
-
 def test_layers_are_made_once_for_a_choice_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[object] = Counter()
     real = LayerSource.parts
