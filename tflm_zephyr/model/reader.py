@@ -19,6 +19,7 @@ from tflm_zephyr.model.flatbuffer import Reader, Table
 from tflm_zephyr.model.types import Model, Operator, OperatorCode, Quantization, Subgraph, Tensor, TensorType, shown
 
 _IDENTIFIER = b"TFL3"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _LIMIT = 2**31
 _EXPORT = "The file is corrupt; export it again"
 _FOREIGN = (
@@ -79,6 +80,8 @@ def _check_kind(reader: Reader) -> None:
         raise reader.fail("it is larger than 2 GB", "TFLM cannot take a model of this size")
     if data[4:8] == _IDENTIFIER:
         return
+    if data.startswith(_LFS_POINTER):
+        raise reader.fail("a pointer of Git LFS, not the model itself", "Run `git lfs pull` in its repository")
     kind = next((f" ({text})" for magic, text in _FOREIGN if data.startswith(magic)), "")
     what = "it is empty" if not data else f"not a .tflite file{kind}: no TFL3 identifier"
     raise reader.fail(what, "Convert the model with the TensorFlow Lite converter")

@@ -202,6 +202,10 @@ def test_unknown_tensor_type() -> None:
     ("data", "message"),
     [
         (b"", "it is empty"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "a pointer of Git LFS, not the model itself. Run `git lfs pull`",
+        ),
         (b"TFL3", "not a .tflite file"),
         (b"PK\x03\x04" + bytes(100), "a zip archive"),
         (bytes(100), "not a .tflite file"),
