@@ -31,10 +31,10 @@ from tflm_zephyr.arena.tail import SLACK_BYTES  # noqa: E402
 from tflm_zephyr.boards.board import Board, load_board  # noqa: E402
 from tflm_zephyr.build.west import BuildRequest, build  # noqa: E402
 from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for  # noqa: E402
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig  # noqa: E402
-from tflm_zephyr.codegen.generation import Generated, generate  # noqa: E402
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate  # noqa: E402
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
+from tflm_zephyr.options import AppConfig, ModelConfig  # noqa: E402
 from tflm_zephyr.validation.arena_sizing import ModelSize, measure_app  # noqa: E402
 
 BOARD = "mps2/an385"
@@ -75,12 +75,12 @@ def app_of(bench: Bench, files: dict[str, Path], library: str, app: Path) -> Gen
     """Every model twice: as this tool plans it, and as it is, planned by TFLM."""
     models = [ModelConfig(path, name=name) for name, path in files.items()]
     models += [
-        ModelConfig(path, name=f"{name} {STOCK}", plan="online", overlap="off", order="model")
+        ModelConfig(path, name=f"{name} {STOCK}", plan="online", in_place=False, order="model")
         for name, path in files.items()
     ]
     config = AppConfig(tuple(models), name="arenas", boards=(BOARD,), kernels=library)
     boards = boards_of(config, bench.workspace)
-    return generate(config, app, tflm_for(config, boards, bench.workspace), boards=boards, measured=False)
+    return generate(AppRequest(config, app, tflm_for(config, boards, bench.workspace), boards=boards, measured=False))
 
 
 def measured_rows(bench: Bench, files: dict[str, Path], library: str) -> list[Row]:

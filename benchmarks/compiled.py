@@ -53,9 +53,9 @@ from benchmarks.footprint import instructions  # noqa: E402
 from tests.helpers.architectures import mobilenet  # noqa: E402
 from tflm_zephyr.boards.board import load_board  # noqa: E402
 from tflm_zephyr.build.west import Build  # noqa: E402
-from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.files import write_atomically  # noqa: E402
+from tflm_zephyr.options import COMPILED, INTERPRETER  # noqa: E402
 from tflm_zephyr.plain_values import load_json, read_values  # noqa: E402
 
 COLD = "mps2/an385"

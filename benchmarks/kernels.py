@@ -32,11 +32,12 @@ from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load 
 from benchmarks.compiled import models  # noqa: E402
 from tests.helpers.semihosting import START  # noqa: E402
 from tflm_zephyr import process  # noqa: E402
-from tflm_zephyr.codegen import AppConfig, ModelConfig, render  # noqa: E402
+from tflm_zephyr.codegen import render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
-from tflm_zephyr.codegen.generation import generate  # noqa: E402
+from tflm_zephyr.codegen.generation import AppRequest, generate  # noqa: E402
 from tflm_zephyr.compiler import CompiledModel  # noqa: E402
 from tflm_zephyr.errors import BuildError, ToolError  # noqa: E402
+from tflm_zephyr.options import AppConfig, ModelConfig  # noqa: E402
 from tflm_zephyr.tflm import tflm_of  # noqa: E402
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT  # noqa: E402
 
@@ -296,7 +297,7 @@ class Machine:
             models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels="cmsis_nn", model_data="array",
             backend="compiled", fast_kernels=fast, every_fast_kernel=every, **options,
         )  # fmt: skip
-        made = generate(config, folder, tflm_of(None, self.bench.workspace.tflm_revision), golden=False)
+        made = generate(AppRequest(config, folder, tflm_of(None, self.bench.workspace.tflm_revision), golden=False))
         (spec,) = made.spec.models
         program = runtime_of(spec).program
         files = {name: data for name, data in render(made.spec).items() if name.startswith("tflm/src/")}

@@ -30,9 +30,9 @@ from tests.helpers.bare_metal import MACHINES, BareMetal, random_inputs  # noqa:
 from tests.helpers.compiled_check import expected  # noqa: E402
 from tests.helpers.compiled_host import Checkouts, generated  # noqa: E402
 from tflm_zephyr.boards.board import load_board  # noqa: E402
-from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
+from tflm_zephyr.options import COMPILED, INTERPRETER  # noqa: E402
 from tflm_zephyr.tflm import tflm_of  # noqa: E402
 
 BOARDS = ("mps2/an385", "mps2/an386", "mps2/an521/cpu0")

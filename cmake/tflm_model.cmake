@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tflm_model(<target> NAME <name> MODEL <file>
-#              [KERNELS auto|reference|cmsis_nn] [ARENA <bytes>] [ARENA_SECTION <section>]
-#              [PLAN packed|online|static] [PLAN_FILE <file>] [IN_PLACE on|off] [ORDER auto|model]
-#              [BACKEND interpreter|compiled|auto] [ROWS on|off] [STREAM_INPUT on|off]
-#              [FAST_KERNELS on|off] [RAM <bytes>] [SLOWER <percent>]
-#              [LABELS <file>])
+#   tflm_model(<target> NAME <name> MODEL <file> [<WORD> <value>]...)
 #
 # Builds the .tflite model <file> as a static library, and links it to <target> with the headers <name>.h for C and
-# <name>.hpp for C++. Files are relative to the current source folder. docs/module.md explains the arguments.
+# <name>.hpp for C++. Files are relative to the current source folder. docs/module.md explains the words, which stand in
+# tflm_model_words.cmake; each is an option of `tflm-zephyr library`, in capitals.
 #
 # TFLM_ZEPHYR_PYTHON names the Python that has zephyr/requirements.txt; Zephyr's own by default.
 
 include_guard(GLOBAL)
 
 function(tflm_model target)
+  include(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/tflm_model_words.cmake)
   cmake_parse_arguments(PARSE_ARGV 1 arg ""
-    "NAME;MODEL;KERNELS;ARENA;ARENA_SECTION;PLAN;PLAN_FILE;IN_PLACE;ORDER;BACKEND;ROWS;STREAM_INPUT;FAST_KERNELS;RAM;SLOWER;LABELS"
-    "")
+    "MODEL;${TFLM_WORDS_VALUES};${TFLM_WORDS_SWITCHES};${TFLM_WORDS_SWITCHES_ON}" "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tflm_model(${target}): ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}: "
       "not an argument, or one without its value")
@@ -109,83 +105,60 @@ endfunction()
 
 # The generator's arguments for the call of tflm_model() whose arg_... variables are set, and the files it reads.
 function(tflm_zephyr_arguments arguments inputs)
-  foreach(file MODEL PLAN_FILE LABELS)
+  foreach(file MODEL ${TFLM_WORDS_FILES})
     if(arg_${file})
-      get_filename_component(${file} ${arg_${file}} ABSOLUTE)
-      list(APPEND files ${${file}})
+      get_filename_component(arg_${file} ${arg_${file}} ABSOLUTE)
+      list(APPEND files ${arg_${file}})
     endif()
   endforeach()
   tflm_zephyr_core_name(core)
-  set(list ${MODEL} -o ${out} --name ${arg_NAME} --core ${core}
+  set(list ${arg_MODEL} -o ${out} --core ${core}
     --zephyr-base ${ZEPHYR_BASE} --tflm-dir ${ZEPHYR_TFLITE_MICRO_MODULE_DIR})
   if(ZEPHYR_CMSIS_NN_MODULE_DIR AND EXISTS "${ZEPHYR_CMSIS_NN_MODULE_DIR}")
     list(APPEND list --cmsis-nn-dir ${ZEPHYR_CMSIS_NN_MODULE_DIR})
   endif()
-  foreach(switch IN_PLACE ROWS STREAM_INPUT FAST_KERNELS)
-    string(TOLOWER "${arg_${switch}}" value)
-    if(DEFINED arg_${switch} AND NOT value MATCHES "^(on|off|y|n|yes|no|true|false|1|0)$")
-      message(FATAL_ERROR "${call}: ${switch} is on or off, not ${arg_${switch}}")
-    endif()
-  endforeach()
   # Unless Kconfig says otherwise, the backend is the one that options of compiled code imply.
   tflm_zephyr_choice(BACKEND INTERPRETER COMPILED AUTO)
   tflm_zephyr_choice(KERNELS AUTO REFERENCE CMSIS_NN)
   set(compiled OFF)
+  foreach(word ${TFLM_WORDS_COMPILED})
+    if(NOT arg_BACKEND AND DEFINED arg_${word} AND (arg_${word} OR word IN_LIST TFLM_WORDS_VALUES))
+      set(compiled ON)
+    endif()
+  endforeach()
   if(arg_BACKEND STREQUAL "compiled")
-    set(compiled ON)
-  elseif(NOT arg_BACKEND AND (arg_ROWS OR arg_STREAM_INPUT OR arg_FAST_KERNELS OR
-                              DEFINED arg_RAM OR DEFINED arg_SLOWER))
     set(compiled ON)
   endif()
   # Kconfig's defaults for plans are the interpreter's.
   if(NOT compiled)
     tflm_zephyr_choice(PLAN PACKED ONLINE STATIC)
-    if(NOT DEFINED arg_IN_PLACE)
-      set(arg_IN_PLACE ${CONFIG_TFLM_ZEPHYR_IN_PLACE})
-      if(NOT arg_IN_PLACE)
-        set(arg_IN_PLACE OFF)
-      endif()
+    if(NOT DEFINED arg_IN_PLACE AND NOT CONFIG_TFLM_ZEPHYR_IN_PLACE)
+      set(arg_IN_PLACE OFF)
     endif()
   endif()
-  foreach(option KERNELS PLAN BACKEND RAM SLOWER)
-    if(DEFINED arg_${option})
-      string(TOLOWER ${option} flag)
-      list(APPEND list --${flag} ${arg_${option}})
-    endif()
-  endforeach()
-  if(arg_ROWS)
-    list(APPEND list --rows)
-  endif()
-  if(arg_STREAM_INPUT)
-    list(APPEND list --stream-input)
-  endif()
-  if(arg_FAST_KERNELS)
-    list(APPEND list --fast-kernels)
-  endif()
-  if(DEFINED arg_IN_PLACE AND NOT arg_IN_PLACE)
-    list(APPEND list --overlap off)
-  endif()
-  if(NOT DEFINED arg_ARENA_SECTION)
+  if(NOT DEFINED arg_ARENA_SECTION AND NOT "${CONFIG_TFLM_ZEPHYR_ARENA_SECTION}" STREQUAL "")
     set(arg_ARENA_SECTION ${CONFIG_TFLM_ZEPHYR_ARENA_SECTION})
   endif()
-  if(arg_ARENA_SECTION)
-    list(APPEND list --arena-section ${arg_ARENA_SECTION})
-  endif()
-  if(arg_ARENA)
-    list(APPEND list --arena ${arg_ARENA})
-  elseif(CONFIG_64BIT AND NOT compiled)
+  if(NOT DEFINED arg_ARENA AND CONFIG_64BIT AND NOT compiled)
     message(FATAL_ERROR "${call}: the sizes of TFLM's records are not known for 64 bits. Give ARENA; "
       "${arg_NAME}_arena() says what is used of it")
   endif()
-  if(arg_ORDER)
-    list(APPEND list --order ${arg_ORDER})
-  endif()
-  if(arg_PLAN_FILE)
-    list(APPEND list --plan-file ${PLAN_FILE})
-  endif()
-  if(arg_LABELS)
-    list(APPEND list --labels ${LABELS})
-  endif()
+  foreach(word ${TFLM_WORDS_VALUES} ${TFLM_WORDS_SWITCHES} ${TFLM_WORDS_SWITCHES_ON})
+    if(NOT "${arg_${word}}" STREQUAL "")
+      string(TOLOWER "${word}" flag)
+      string(REPLACE "_" "-" flag "${flag}")
+      string(TOLOWER "${arg_${word}}" value)
+      if(word IN_LIST TFLM_WORDS_VALUES)
+        list(APPEND list --${flag} ${arg_${word}})
+      elseif(NOT value MATCHES "^(on|off|y|n|yes|no|true|false|1|0)$")
+        message(FATAL_ERROR "${call}: ${word} is on or off, not ${arg_${word}}")
+      elseif(arg_${word} AND word IN_LIST TFLM_WORDS_SWITCHES)
+        list(APPEND list --${flag})
+      elseif(NOT arg_${word} AND word IN_LIST TFLM_WORDS_SWITCHES_ON)
+        list(APPEND list --no-${flag})
+      endif()
+    endif()
+  endforeach()
   if(CONFIG_TFLM_ZEPHYR_DEBUG)
     list(APPEND list --debug)
   endif()

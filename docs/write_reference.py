@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write docs/reference/*.md: the commands, the files and the Kconfig options, each from its source.
+"""Write docs/reference/*.md: the commands, the files and the Kconfig options; and the words of tflm_model() for CMake.
 
     python docs/write_reference.py
 
-Commands come from the parser, files from the dataclasses that read them, options from the Kconfig files and templates.
+Commands come from the parser, files from the dataclasses that read them, options from the Kconfig files and templates,
+words from the table of options.
 The same sources give the same text. tests/docs/test_reference.py compares.
 """
 
@@ -27,7 +28,8 @@ sys.path.insert(0, str(ROOT))
 from tflm_zephyr.arena import plan_file  # noqa: E402
 from tflm_zephyr.boards import board  # noqa: E402
 from tflm_zephyr.cli.main import build_parser  # noqa: E402
-from tflm_zephyr.codegen import app_file, arena_json  # noqa: E402
+from tflm_zephyr.codegen import arena_json  # noqa: E402
+from tflm_zephyr.options import COMPILED, AppConfig, options_of, rows_of  # noqa: E402
 from tflm_zephyr.plain_values import Alias, Check, Key, Limits, NotInFile, OneAlone, OneOf, Short, Spelled  # noqa: E402
 from tflm_zephyr.validation import profile  # noqa: E402
 
@@ -42,7 +44,7 @@ _WORDS = {
 }
 _LARGEST = 2**31 - 1
 FILES = (
-    ("app.yaml", "The app file: the request to `generate`. [Explained here](../app-file.md).", app_file.AppConfig),
+    ("app.yaml", "The app file: the request to `generate`. [Explained here](../app-file.md).", AppConfig),
     ("board.yaml", "A board that the toolkit describes, in `boards/<board>/`.", board.Board),
     ("A plan of your own", "JSON for `--plan-file`, as `tflm-zephyr plan MODEL --json` prints it.", plan_file.PlanFile),
     ("arena.json", "Sizes that `tflm-zephyr size` measured, in the app's folder.", arena_json.Measurements),
@@ -64,8 +66,9 @@ def commands_page() -> str:
         "Exit codes: 0 done, 1 an error, reported in one line, 2 a wrong command line, 129 the terminal was closed,",
         "130 interrupted, 143 ended by SIGTERM. Sizes in bytes are written as `4096`, `0x1000`, `4k` or `1M`.",
         "",
-        "All commands take `--json` (the result as JSON), `-q`, `--quiet` (the result, warnings and errors alone),",
-        "`--traceback` (where an error arose) and `-h`, `--help`.",
+        "All commands take `--json` (the result as JSON), `-v`, `--verbose` (the programs that are run, and what they",
+        "and the app print), `-q`, `--quiet` (the result, warnings and errors alone),",
+        "`--traceback` (where an error arose), `-h`, `--help` (the usual options) and `--help-all` (all of them).",
         "",
     ]
     (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
@@ -81,7 +84,7 @@ def commands_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-_EVERYWHERE = ("help", "json", "quiet", "traceback")
+_EVERYWHERE = ("help", "help_all", "json", "verbose", "quiet", "traceback")
 
 
 def _groups(parser: argparse.ArgumentParser) -> dict[str, list[argparse.Action]]:
@@ -143,7 +146,6 @@ def files_page() -> str:
     ]
     for title, text, kind in FILES:
         lines += ["", f"## {title}", "", text]
-        meanings = _meanings(kind)
         described: dict[type, str] = {}
         for at, part in _dataclasses(kind, ""):
             lines += ["", f"**{_cell(at)}**"] if at else []
@@ -151,8 +153,10 @@ def files_page() -> str:
                 lines += ["", f"As `{described[part]}`."]
                 continue
             described[part] = at
-            keys = {key: item for item in fields(part) if (key := _key(item, part)) is not None}
-            known = [meanings.get(f"{at.replace('[]', '')}.{key}".lstrip("."), "") for key in keys]
+            in_order = sorted(fields(part), key=lambda item: item.kw_only is True)
+            keys = {key: item for item in in_order if (key := _key(item, part)) is not None}
+            rows = rows_of(part)
+            known = [rows[key].option.help if key in rows else "" for key in keys]
             if any(known):
                 lines += ["", "| key | value | default | meaning |", "|---|---|---|---|"]
             else:
@@ -160,18 +164,6 @@ def files_page() -> str:
             for item, meaning in zip(keys.values(), known, strict=True):
                 lines.append(_field(item, part) + (f" {_cell(meaning)} |" if any(known) else ""))
     return "\n".join(lines) + "\n"
-
-
-def _meanings(kind: type) -> dict[str, str]:
-    """Meanings of keys by their path, from the commented example in the docstring of the dataclass's module."""
-    found: dict[str, str] = {}
-    path: list[tuple[int, str]] = []
-    for line in (inspect.getdoc(inspect.getmodule(kind)) or "").splitlines():
-        entry = re.match(r"( *(?:- )?)(\w+):(?: [^#]*)?(?:# (.*))?$", line)
-        if entry and kind is app_file.AppConfig:
-            path = [(depth, key) for depth, key in path if depth < len(entry[1])] + [(len(entry[1]), entry[2])]
-            found[".".join(key for _, key in path)] = (entry[3] or "").strip()
-    return found
 
 
 def _described(kind: type) -> list[str]:
@@ -319,8 +311,30 @@ def _options(path: Path) -> list[str]:
 
 _NO_DEFAULT = {"bool": "`n`", "string": "empty", "int": "none", "hex": "none"}
 
+_WORDS_HEAD = (
+    "# SPDX-License-Identifier: Apache-2.0\n"
+    "# Generated by docs/write_reference.py from tflm_zephyr/options/table.py: change that, and run it again.\n"
+)
+
+
+def cmake_words() -> str:
+    """CMake's lists: words with a value, files among them, switches off and on by default, those of compiled code."""
+    rows = [row for row in options_of("library") if row.option.word]
+    switches = [row for row in rows if row.kind is bool]
+    lists = {
+        "VALUES": [row for row in rows if row.kind is not bool],
+        "FILES": [row for row in rows if row.kind is Path],
+        "SWITCHES": [row for row in switches if not row.default],
+        "SWITCHES_ON": [row for row in switches if row.default],
+        "COMPILED": [row for row in rows if row.option.backend == COMPILED],
+    }
+    sets = [f"set(TFLM_WORDS_{name} {' '.join(row.name.upper() for row in items)})\n" for name, items in lists.items()]
+    return _WORDS_HEAD + "".join(sets)
+
+
 PAGES = {"commands.md": commands_page, "files.md": files_page, "kconfig.md": kconfig_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
         (HERE / "reference" / name).write_text(page(), encoding="utf-8")
+    (ROOT / "cmake" / "tflm_model_words.cmake").write_text(cmake_words(), encoding="utf-8")

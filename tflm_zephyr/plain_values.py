@@ -22,7 +22,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,7 +130,7 @@ class Rules:
 
     `null_is_default`: null under a key counts as if the key was left out. `ignored`: keys at the top that are passed
     over. `ignore_unknown`: all unknown keys are passed over. `text`: a check on every text. `folder`: relative paths
-    are below it.
+    are below it. `renamed`: keys that there were once, with what to write instead.
     """
 
     null_is_default: bool = False
@@ -138,6 +138,7 @@ class Rules:
     ignore_unknown: bool = False
     text: Check | None = None
     folder: Path = Path()
+    renamed: Mapping[str, str] | None = None
 
 
 def load_json(path: Path) -> Any:
@@ -161,8 +162,22 @@ def parse_yaml(text: str) -> Any:
     """The value in a YAML document. Raises ValueError with a text of one line where it is none."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """YAML's own, which refuses a key that stands twice in a mapping."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """See SafeConstructor."""
+            seen: set[tuple[str, str]] = set()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                    raise ValuesError(f"line {key.start_mark.line + 1} has the key {shown(key.value)} a second time")
+                seen.add((key.tag, str(key.value)))
+            return super().construct_mapping(node, deep)
+
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader)
+    except ValuesError:
+        raise
     except (ValueError, RecursionError, yaml.YAMLError) as err:  # ValueError: 2020-99-99 looks like a date and is none
         raise ValuesError(f"no YAML: {_one_line(err)}") from None
 
@@ -191,11 +206,25 @@ def plain_values(
     if is_dataclass(value):
         return {
             field.name: plain_values(item, write_path, defaults=defaults)
-            for field in fields(value)
+            for field in sorted(fields(value), key=_is_keyword)
             for item in (getattr(value, field.name),)
             if defaults is None or field.default is MISSING or item != field.default or field.name in defaults
         }
     return value
+
+
+def read_word(hint: Any, text: str) -> Any:
+    """A word of a command line as a value of the type `hint`, as `read_values` reads it. Raises ValuesError."""
+    marks = getattr(hint, "__metadata__", ())
+    spelled = any(isinstance(mark, Spelled) for mark in marks)
+    number = any(isinstance(mark, Limits) for mark in marks) and not spelled
+    raw = int(text[:_DIGITS]) if number and text.isascii() and text.isdigit() else text
+    return _Reader(Rules(), "").read(hint, raw, "")
+
+
+def _is_keyword(item: Field[Any]) -> bool:
+    """The order of __init__'s arguments: keywords, as of base classes, come last."""
+    return item.kw_only is True
 
 
 @cache
@@ -309,13 +338,18 @@ class _Reader:
 
     def _dataclass(self, kind: Any, raw: object, at: str) -> Any:
         hints = _hints(kind)
-        keys = {key: field for field in fields(kind) if (key := _key(hints[field.name], field.name)) is not None}
+        keys = {
+            key: field
+            for field in sorted(fields(kind), key=_is_keyword)
+            if (key := _key(hints[field.name], field.name)) is not None
+        }
         if not isinstance(raw, Mapping):
             raise self._error(at, f"a mapping with the keys {', '.join(keys)}", raw)
         for key in raw:
             if key not in keys and not self._rules.ignore_unknown and not (not at and key in self._rules.ignored):
+                new = (self._rules.renamed or {}).get(key) if isinstance(key, str) else None
                 hint = did_you_mean(key, keys) or f"the keys are {', '.join(keys)}"
-                raise ValuesError(f"{_joined(at, shown(key))} is no key here; {hint}")
+                raise ValuesError(f"{_joined(at, shown(key))} {f'is now {new}' if new else f'is no key here; {hint}'}")
         values = {}
         for key, field in keys.items():
             absent = key not in raw or (raw[key] is None and self._rules.null_is_default)

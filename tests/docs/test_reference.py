@@ -30,6 +30,13 @@ def test_pages_are_up_to_date(writer: types.ModuleType, name: str) -> None:
     assert page == writer.PAGES[name](), "run python docs/write_reference.py"
 
 
+def test_cmakes_words_are_the_tables(writer: types.ModuleType) -> None:
+    found = (ROOT / "cmake" / "tflm_model_words.cmake").read_text(encoding="utf-8")
+    assert found == writer.cmake_words(), "run python docs/write_reference.py"
+    assert "set(TFLM_WORDS_FILES PLAN_FILE LABELS)" in found and "DEBUG" not in found
+    assert "FAST_KERNELS)\nset(TFLM_WORDS_SWITCHES_ON IN_PLACE)" in found
+
+
 def test_no_page_is_left_over(writer: types.ModuleType) -> None:
     assert {path.name for path in REFERENCE.glob("*.md")} == set(writer.PAGES)
 
@@ -37,14 +44,17 @@ def test_no_page_is_left_over(writer: types.ModuleType) -> None:
 def test_each_command_and_option_is_listed(writer: types.ModuleType) -> None:
     page = writer.commands_page()
     assert "\n## generate\n" in page and "| `-o`, `--output` `APP` | the app's folder |" in page
-    assert "`{packed,online}`" in page
+    assert "`{packed,online,static}`" in page
     assert "tflm-zephyr plan [options] FILE [FILE ...]" in page
 
 
 def test_values_are_in_words(writer: types.ModuleType) -> None:
     page = writer.files_page()
     assert "| `kernels` | `auto` or `reference` or `cmsis_nn` | `auto` |" in page
-    assert "| `arena` | whole number of 1 or more; or `auto` | `auto` |" in page
+    assert (
+        "| `arena` | whole number of 1 or more, or a size in bytes: write it as 4096, 4k or 4KiB; or `auto` | `auto` |"
+        in page
+    )
     assert "**models[].preallocated[]**" in page
 
 

@@ -19,10 +19,11 @@ import numpy
 
 from tests.helpers.compiled_rows import rows_by_tensor, source_with_log
 from tests.helpers.dead_bytes import Mask, dead_bytes
-from tflm_zephyr.codegen import AppConfig, ModelConfig, render
+from tflm_zephyr.codegen import AppRequest, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.compiler import CompiledModel, Layer
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import TflmRevision
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
 
@@ -255,7 +256,7 @@ def generated(
         fast_kernels=fast or picked,
         every_fast_kernel=fast,
     )
-    return generate(config, app, tflm, golden=False)
+    return generate(AppRequest(config, app, tflm, golden=False))
 
 
 def build(made: Generated, folder: Path, checkouts: Checkouts) -> HostNetwork:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from tests.helpers.random_layers import random_layers
 from tests.helpers.semihosting import START
-from tflm_zephyr.codegen import AppConfig, ModelConfig, render
+from tflm_zephyr.codegen import render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.compiler import CompiledModel
 from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 
 _FILES = re.compile(r"src/(models/net\d+_(?:layers|weights)\.[ch]pp|fast_kernels\.hpp)$")
@@ -93,7 +94,7 @@ def layer_table(kind: str, seeds: Sequence[int], board: str, folder: Path, *, on
         models=tuple(configs), boards=(board,), kernels=kernels, model_data="array", backend="compiled",
         fast_kernels=True, every_fast_kernel=True,
     )  # fmt: skip
-    made = generate(config, folder / "app", tflm_of(None, None), golden=False)
+    made = generate(AppRequest(config, folder / "app", tflm_of(None, None), golden=False))
     for name, text in render(made.spec).items():
         if found := _FILES.search(name):
             target = folder / found[1]

@@ -35,8 +35,8 @@ def public_faces() -> set[str]:
 
 
 def room_of(name: str) -> str:
-    """The room of a module: its first package, "root" for a module of none."""
-    top = name.partition(".")[0]
+    """The room of a module: its first package; "root" for a module of none, but `__main__` runs the command line."""
+    top = "cli" if name == "__main__" else name.partition(".")[0]
     return top if (PACKAGE / top).is_dir() else "root"
 
 

@@ -26,11 +26,12 @@ NEIGHBOURS: Mapping[str, str] = {
     "build.doctor": "build.machine cli.report.doctor",
     "cli.commands.setup": "build.workspace_setup",
     # Options and texts of commands, seen on the command line.
-    "cli.main": "cli.device_options cli.machine_options cli.options cli.report_options cli.version cli.commands.boards"
+    "cli.main": "cli.device_options cli.machine_options cli.options cli.version cli.commands.boards"
     " cli.commands.device cli.commands.host cli.commands.outcome cli.commands.footprint cli.commands.unused_flags"
     " __main__",
-    "cli.commands.generate": "cli.plan_options cli.commands.configuration cli.commands.app_writing cli.report.front",
-    "codegen.library": "cli.library_options cli.commands.library",
+    "cli.commands.generate": "cli.app_options cli.commands.configuration cli.commands.app_writing cli.report.front",
+    "codegen.library": "cli.commands.library",
+    "options.table": "options.choices options.option",
     "validation.evaluation.running": "cli.commands.evaluate cli.report.evaluate validation.evaluation.data"
     " validation.evaluation.pool validation.evaluation.state",
     "validation.profile": "cli.commands.profile cli.report.profile",

@@ -16,12 +16,12 @@ from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.workspace import Workspace
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.app_folder import own_path
 from tflm_zephyr.codegen.derived_apps import write_copy
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.recording_app import recording_app
 from tflm_zephyr.codegen.rendering import render
+from tflm_zephyr.options import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.tflm.revision import tflm_of
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS
 from tflm_zephyr.validation.arena_sizing import measuring_app
@@ -69,7 +69,9 @@ def sources(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> P
         (folder / f"{name}.tflite").write_bytes(data)
         customs = (custom,) if name == "custom" else ()
         configs.append(ModelConfig(folder / f"{name}.tflite", custom_operators=customs))
-    made = generate(AppConfig(tuple(configs)), folder / "app", tflm_of(workspace.tflm_dir, workspace.tflm_revision))
+    made = generate(
+        AppRequest(AppConfig(tuple(configs)), folder / "app", tflm_of(workspace.tflm_dir, workspace.tflm_revision))
+    )
     for path, data in render(made.spec).items():
         (folder / "app" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "app" / path).write_bytes(data)
@@ -106,15 +108,15 @@ def test_what_only_some_apps_have_compiles(tmp_path: Path, workspace: Workspace,
         pytest.skip("needs g++")
     (tmp_path / "dense.tflite").write_bytes(dense())
     own = (PreallocatedConfig(0, "frame", ".dma", 32), PreallocatedConfig(2)) if variant == "preallocated" else ()
+    plan = "static" if variant in ("static", "preallocated") else "packed"
     config = AppConfig(
-        (ModelConfig(tmp_path / "dense.tflite", preallocated=own),),
+        (ModelConfig(tmp_path / "dense.tflite", plan=plan, preallocated=own),),
         boards=(BOARD.name,),
         kernels="reference",
-        planner="static" if variant in ("static", "preallocated") else "tflm",
     )
     tflm = tflm_of(workspace.tflm_dir, workspace.tflm_revision, ["reference"])
     app = tmp_path / "app"
-    spec = generate(config, app, tflm, golden=False).spec
+    spec = generate(AppRequest(config, app, tflm, golden=False)).spec
     if variant == "measured":
         spec = measuring_app(spec, BOARD, app, app)
     elif variant == "recorded":

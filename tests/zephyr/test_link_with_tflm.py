@@ -19,12 +19,12 @@ from tests.fakes.link.toy import CHECKED, HERE, ToyLink
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.small_models import dense
 from tflm_zephyr.build.workspace import Workspace
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.device.session.device_session import DeviceSession
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 pytestmark = pytest.mark.zephyr
@@ -61,7 +61,7 @@ def generated(folder: Path, workspace: Workspace) -> AppSpec:
     models = tuple(ModelConfig(folder / f"{name}.tflite") for name in MODELS)
     config = AppConfig(models, kernels="reference", model_data="array", host_link=True)
     tflm = tflm_of(workspace.tflm_dir, workspace.tflm_revision, ["reference"])
-    spec = generate(config, folder, tflm, golden=False).spec
+    spec = generate(AppRequest(config, folder, tflm, golden=False)).spec
     for path, data in render(spec).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)

@@ -173,7 +173,7 @@ def test_a_plan_is_refused_where_it_does_not_hold(tool: Tool, apps: Path) -> Non
     assert tool("run", app, "-b", "mps2/an385", as_json=True)["results"][0]["status"] == "pass"
     said = tool("build", app, "-b", HELIUM, code=1)
     assert f"as the kernels cmsis_nn allow it; for {HELIUM} they are cmsis_nn+helium" in said
-    assert "--overlap off (overlap: off)" in said
+    assert "--no-in-place (in_place: false)" in said
     (made,) = tool(*flat, other, "-b", HELIUM, as_json=True)["models"]
     assert made["head"]["in_place_count"] == 0
     tool("build", other, "-b", HELIUM)

@@ -80,7 +80,7 @@ def test_the_stack_of_compiled_code(tool: Tool, apps: Path, workspace: Workspace
 def test_a_table_in_place_of_the_planner(tool: Tool, apps: Path, workspace: Workspace, kernels: str) -> None:
     flags = (DIGITS, "-b", BOARD, "--kernels", kernels)
     plain = generate_app(tool, apps, f"planned_{kernels}", *flags)
-    app = generate_app(tool, apps, f"static_{kernels}", *flags, "--planner", "static")
+    app = generate_app(tool, apps, f"static_{kernels}", *flags, "--plan", "static")
     used = {
         folder: {row["name"]: row["used_bytes"] for row in tool("build", folder, as_json=True)["footprint"]}
         for folder in (plain, app)
@@ -116,11 +116,9 @@ def _preallocated(app: Path, *tensors: dict[str, object]) -> None:
     path.write_text(yaml.safe_dump(raw))
 
 
-@pytest.mark.parametrize("planner", ["tflm", "static"])
-def test_tensors_in_buffers_of_the_apps_own(tool: Tool, apps: Path, workspace: Workspace, planner: str) -> None:
-    app = generate_app(
-        tool, apps, f"own_{planner}", DIGITS, "-b", BOARD, "--kernels", "reference", "--planner", planner
-    )
+@pytest.mark.parametrize("plan", ["packed", "static"])
+def test_tensors_in_buffers_of_the_apps_own(tool: Tool, apps: Path, workspace: Workspace, plan: str) -> None:
+    app = generate_app(tool, apps, f"own_{plan}", DIGITS, "-b", BOARD, "--kernels", "reference", "--plan", plan)
     before = build_and_run(tool, app, BOARD)[0]["arena"]
     _preallocated(app, {"tensor": 0, "symbol": "frame", "alignment": 32}, {"tensor": 14, "section": ".noinit.layer"})
     tool("generate", "-o", app)

@@ -47,12 +47,12 @@ def _common_plan(arenas: Sequence[LibraryArena], where: str) -> Plan:
     unknown = sorted({key for arena in arenas for key in arena.head.unknown})
     if unknown:
         what = f"a static plan needs all buffers, and those of {', '.join(unknown)} are not known"
-        raise PlanError(what, where=where, hint="Use planner: tflm")
+        raise PlanError(what, where=where, hint="Use plan: packed")
     if any(arena.head.problem.sizes != head.problem.sizes for arena in arenas):
         raise PlanError(
             "a static plan is for one kernel library and one kind of core, and these boards' ask for other buffers",
             where=where,
-            hint="Name one board, or --kernels reference, or use planner: tflm",
+            hint="Name one board, or --kernels reference, or use plan: packed",
         )
     plan = min((_with_free_scratch(arena.head) for arena in arenas), key=lambda plan: plan.size_bytes)
     for arena in arenas:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Annotated
 
 from tflm_zephyr.errors import BoardError
-from tflm_zephyr.plain_values import Key, Limits, NotInFile, parse_yaml, read_values
+from tflm_zephyr.plain_values import Key, Limits, NotInFile, parse_yaml, read_values, shown
 from tflm_zephyr.resources import data_dir
 
 _GPIO_OFF = re.compile(r"(?:^#.*\n)?^CONFIG_GPIO=n\n", re.M)  # with the comment above it
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(@[0-9A-Za-z.]+)?(/[a-z0-9_]+)*")
 
+_LONGEST_NAME = 200  # it becomes file names, of at most 255 bytes
 _KIB = Limits(1, 2**21)
 _HALS = {"nrf": "hal_nordic", "nucleo_": "hal_stm32", "rpi_pico": "hal_rpi_pico"}  # by the beginning of a board's name
 
@@ -135,10 +136,10 @@ def load_board(name: str, root: Path | None = None) -> Board:
 
     Raises BoardError when `name` is no board target's name, or differs from a known one in spelling only.
     """
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise BoardError(
             "not a board target's name",
-            where=repr(name),
+            where=shown(name),
             hint="Zephyr writes them board/soc/variant, as in nrf9160dk/nrf9160/ns; `west boards` lists them",
         )
     folder = (root or data_dir("boards")) / stem_of(name)

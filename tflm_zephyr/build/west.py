@@ -190,7 +190,9 @@ def check_revisions(recorded: Recorded, workspace: Workspace, *, force: bool = F
     hint = "Generate the app again in this workspace, run `west update`, or build with --force"
     if wrong:
         differences += (f"its in-place plan is valid only for the kernels of {' and of '.join(wrong)}",)
-        hint = "Generate the app again in this workspace, or with --overlap off (overlap: off), or build with --force"
+        hint = (
+            "Generate the app again in this workspace, or with --no-in-place (in_place: false), or build with --force"
+        )
     if differences and not force:
         raise BuildError("; ".join(differences), where=str(workspace.topdir), hint=hint)
     return differences

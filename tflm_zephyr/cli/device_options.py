@@ -3,10 +3,19 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from tflm_zephyr.cli.options import Commands, add_command, count, jobs, natural, percentage, seconds, two_numbers
+from tflm_zephyr.cli.options import (
+    CommandParser,
+    Commands,
+    add_command,
+    count,
+    jobs,
+    natural,
+    percentage,
+    seconds,
+    two_numbers,
+)
 
 # As in validation.inputs, which takes a second to import (a test compares them).
 FORMATS = ("npy", "npz", "image", "wav", "csv", "bin")
@@ -28,9 +37,11 @@ def add_verify(commands: Commands) -> None:
     parser.add_argument("input", nargs="*", metavar="INPUT", help="as for infer")
     _model(parser)
     parser.add_argument("--random", type=natural, metavar="N", help="seeded random inputs (default: 10 without INPUT)")
-    parser.add_argument("--seed", type=natural, metavar="S", help="of the first of them (default: 0)")
-    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
-    parser.add_argument("--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz")
+    parser.more.add_argument("--seed", type=natural, metavar="S", help="of the first of them (default: 0)")
+    parser.more.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's)")
+    parser.more.add_argument(
+        "--dump", type=Path, metavar="FILE", help="write the differing operator's tensors to an .npz"
+    )
 
 
 def add_evaluate(commands: Commands) -> None:
@@ -38,15 +49,17 @@ def add_evaluate(commands: Commands) -> None:
     parser = add_command(commands, "evaluate", "run a labelled data set through a device, or through several at once")
     parser.add_argument("data", type=Path, metavar="DATA", help=".npz (x, y), or a folder with a folder for each class")
     _model(parser)
-    parser.add_argument(
+    parser.more.add_argument(
         "--float", type=Path, metavar="MODEL", help="a float .tflite to compare with, run on this host on the same .npz"
     )
-    parser.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
+    parser.more.add_argument("--truth", type=Path, metavar="FILE", help="the classes (.npy) beside an .npy of inputs")
     _labels(parser)
     parser.add_argument(
         "-j", "--jobs", type=jobs, metavar="N", help="as many emulators at once, up to 64 (boards: a --port for each)"
     )
-    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has")
+    parser.more.add_argument(
+        "--resume", type=Path, metavar="FILE", help="keep results there, and go on from those it has"
+    )
 
 
 def add_profile(commands: Commands) -> None:
@@ -55,47 +68,49 @@ def add_profile(commands: Commands) -> None:
     parser.add_argument("input", nargs="?", metavar="INPUT", help="as for infer, its first sample (default: random)")
     _model(parser)
     parser.add_argument("--runs", type=count, default=10, metavar="N", help="default: 10")
-    parser.add_argument("--seed", type=natural, metavar="S", help="of the random input (default: 0)")
-    parser.add_argument("--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input")
+    parser.more.add_argument("--seed", type=natural, metavar="S", help="of the random input (default: 0)")
+    parser.more.add_argument(
+        "--tflite", type=Path, metavar="FILE", help="the model (default: the app's), for random input"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the profile as JSON, a later baseline")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="write Chrome trace JSON, which Perfetto opens")
+    parser.more.add_argument("--trace", type=Path, metavar="FILE", help="write Chrome trace JSON, which Perfetto opens")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="a profile to compare with")
-    parser.add_argument(
+    parser.more.add_argument(
         "--max-regression", type=percentage, metavar="P", help="exit 1 when an operator takes more than that (2%%)"
     )
 
 
-def _model(parser: argparse.ArgumentParser) -> None:
+def _model(parser: CommandParser) -> None:
     _target(parser)
     _feed(parser)
     parser.add_argument("--force", action="store_true", help="replace files, keeping the old ones as .orig")
 
 
-def _labels(parser: argparse.ArgumentParser) -> None:
+def _labels(parser: CommandParser) -> None:
     parser.add_argument("--labels", type=Path, metavar="FILE", help="the classes' names, one a line")
 
 
-def _target(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("where the model runs")
+def _target(parser: CommandParser) -> None:
+    group, more = parser.add_argument_group("where the model runs"), parser.more
     group.add_argument("--app", type=Path, metavar="APP", help="a generated app with host_link: true, in QEMU")
     group.add_argument("-b", "--board", metavar="BOARD", help="one of the app's boards")
-    group.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
+    more.add_argument("-d", "--build-dir", type=Path, metavar="DIR", help="default: APP/build/<board>")
     group.add_argument(
         "--port",
         action="append",
         metavar="URL",
         help="a board's serial port: /dev/ttyACM0, socket://host:port, rfc2217://..., auto",
     )
-    group.add_argument(
+    more.add_argument(
         "--dev-id", action="append", metavar="ID", help="a board on USB by its debug probe's serial number"
     )
-    group.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
+    more.add_argument("--baudrate", type=count, metavar="N", help="default: the board's, 115200")
     group.add_argument("--host", type=Path, metavar="MODEL", help="a .tflite, in TFLM on this host")
-    group.add_argument("--replay", type=Path, metavar="FILE", help="a file that --record wrote")
-    group.add_argument("--record", type=Path, metavar="FILE", help="record all bytes on the link")
+    more.add_argument("--replay", type=Path, metavar="FILE", help="a file that --record wrote")
+    more.add_argument("--record", type=Path, metavar="FILE", help="record all bytes on the link")
     group.add_argument("--model", metavar="NAME", help="one of the app's models")
-    group.add_argument("--timeout", type=seconds, metavar="S", help="the longest that one run may take (default: 600)")
-    group.add_argument(
+    more.add_argument("--timeout", type=seconds, metavar="S", help="the longest that one run may take (default: 600)")
+    more.add_argument(
         "--reply-timeout",
         type=seconds,
         metavar="S",
@@ -103,26 +118,24 @@ def _target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _feed(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading inputs")
-    group.add_argument(
+def _feed(parser: CommandParser) -> None:
+    more = parser.more
+    more.add_argument(
         "--raw",
         action="store_true",
         help="numbers, pixels and sound samples are the tensors' elements, not real values",
     )
-    group.add_argument("--format", choices=FORMATS, default="", help="the files' format (default: by their content)")
-    group.add_argument(
+    more.add_argument("--format", choices=FORMATS, default="", help="the files' format (default: by their content)")
+    more.add_argument(
         "--pixels", type=two_numbers, metavar="LOW,HIGH", help="the values of black and white (default: by the tensor)"
     )
-    group.add_argument("--resample", choices=RESAMPLINGS, default="bilinear", help="for images (default: bilinear)")
-    group.add_argument(
+    more.add_argument("--resample", choices=RESAMPLINGS, default="bilinear", help="for images (default: bilinear)")
+    parser.add_argument(
         "--frontend",
         metavar="MODEL",
         help="the model that makes features from sound: a .tflite, on this host, or another of the app's models",
     )
-    group.add_argument(
+    more.add_argument(
         "--stride", type=count, metavar="N", help="sound samples from window to window (default: a whole window)"
     )
-    group.add_argument(
-        "--rate", type=count, metavar="HZ", help="the model's rate of sound: a WAV of another is refused"
-    )
+    more.add_argument("--rate", type=count, metavar="HZ", help="the model's rate of sound: a WAV of another is refused")

@@ -17,32 +17,23 @@ from pathlib import Path
 from typing import TextIO
 
 from tflm_zephyr import process
+from tflm_zephyr.cli import app_options, device_options, machine_options
 from tflm_zephyr.cli.commands.outcome import Done
 from tflm_zephyr.cli.completion import SHELLS, PrintCompletion
-from tflm_zephyr.cli.device_options import add_evaluate as _evaluate
-from tflm_zephyr.cli.device_options import add_infer as _infer
-from tflm_zephyr.cli.device_options import add_profile as _profile
-from tflm_zephyr.cli.device_options import add_verify as _verify
 from tflm_zephyr.cli.interrupts import SIGNAL_EXIT, catch_signals
-from tflm_zephyr.cli.library_options import add_library as _library
-from tflm_zephyr.cli.machine_options import add_doctor as _doctor
-from tflm_zephyr.cli.machine_options import add_inspect as _inspect
-from tflm_zephyr.cli.machine_options import add_setup as _setup
 from tflm_zephyr.cli.options import CommandParser, Parser, add_workspace
 from tflm_zephyr.cli.options import Commands as _Commands
 from tflm_zephyr.cli.options import add_command as _command
 from tflm_zephyr.cli.options import count as _count
 from tflm_zephyr.cli.options import seconds as _seconds
-from tflm_zephyr.cli.options import size as _size
 from tflm_zephyr.cli.output import output_failed, write_error, write_out
-from tflm_zephyr.cli.plan_options import add_compiling, add_planning
-from tflm_zephyr.cli.plan_options import add_plan as _plan
-from tflm_zephyr.cli.report_options import add_report as _report
 from tflm_zephyr.cli.version import ShowVersion
 from tflm_zephyr.documents import enveloped
 from tflm_zephyr.errors import ToolError
 
-_BOARD_HELP = "one of the app's boards (default: the first that QEMU emulates, with --port the first other)"
+_BOARD_HELP = (
+    "one of the app's boards (default: the first that QEMU emulates; to flash, or with --port, the first other)"
+)
 DESCRIPTION = "From a .tflite model to measured and verified Zephyr firmware with TensorFlow Lite Micro."
 
 
@@ -131,109 +122,28 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         dest="tflm_command", required=True, metavar="COMMAND", parser_class=CommandParser
     )
     for add in (
-        _doctor,
-        _setup,
-        _inspect,
-        _generate,
-        _library,
-        _fit,
-        _plan,
+        machine_options.add_doctor,
+        machine_options.add_setup,
+        machine_options.add_inspect,
+        app_options.add_generate,
+        app_options.add_library,
+        app_options.add_fit,
+        app_options.add_plan,
         _build,
         _footprint,
         _budget,
-        _measure,
+        _size,
         _flash,
         _run,
-        _infer,
-        _verify,
-        _evaluate,
-        _profile,
-        _report,
+        device_options.add_infer,
+        device_options.add_verify,
+        device_options.add_evaluate,
+        device_options.add_profile,
+        app_options.add_report,
         _boards,
         _ports,
     ):
         add(commands)
-
-
-def _generate(commands: _Commands) -> None:
-    parser = _command(commands, "generate", "write a ready-to-flash Zephyr app for a .tflite model")
-    _models(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("--name", help="the app's name (default: the folder's name)")
-    parser.add_argument(
-        "--inputs",
-        type=Path,
-        metavar="FILE",
-        help=".npz or .npy with inputs for the self-test (default: seeded random ones)",
-    )
-    parser.add_argument(
-        "--model-data",
-        choices=("binary", "array"),
-        help="how the model is included: by the assembler (binary, the default) or as a C++ array",
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the app is stale")
-    parser.add_argument("--force", action="store_true", help="replace files edited by hand, keeping them as .orig")
-    parser.add_argument("--ci", choices=("github", "gitlab"), help="write the CI workflow for the app")
-    add_workspace(parser)
-
-
-def _fit(commands: _Commands) -> None:
-    parser = _command(commands, "fit", "estimate an app's flash and RAM by board, with remedies if it does not fit")
-    _models(parser)
-    add_workspace(parser)
-
-
-def _models(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", nargs="*", type=Path, metavar="MODEL", help=".tflite files")
-    parser.add_argument("--app", type=Path, metavar="FILE", help="an app file (YAML) instead of the flags")
-    parser.add_argument(
-        "-b",
-        "--board",
-        action="append",
-        metavar="BOARD",
-        help="a board target; may be repeated (default: nrf9160dk/nrf9160/ns and mps2/an385)",
-    )
-    parser.add_argument(
-        "--kernels",
-        choices=("auto", "reference", "cmsis_nn"),
-        help="kernel library (default: auto: CMSIS-NN on Cortex-M if it has work, else TFLM's reference kernels)",
-    )
-    parser.add_argument(
-        "--tflm",
-        choices=("selected", "module"),
-        help="compile only the TFLM sources that the models need "
-        "(default), or link Zephyr's whole tflite-micro library",
-    )
-    parser.add_argument(
-        "--plan",
-        choices=("packed", "online"),
-        help="the arena's planner: this tool (default), or TFLM when the app starts",
-    )
-    parser.add_argument(
-        "--backend",
-        choices=("interpreter", "compiled", "auto"),
-        help="TFLM's interpreter (default); compiled: kernel calls with constant parameters, less RAM and flash; "
-        "auto: compiled where that is sure to be smaller",
-    )
-    parser.add_argument(
-        "--planner",
-        choices=("tflm", "static"),
-        help="TFLM's memory planner (default), or a table of the plan in its place: less flash, a smaller arena",
-    )
-    add_planning(parser)
-    parser.add_argument("--plan-file", type=Path, metavar="PLAN", help="your own plan, as `plan --json` prints one")
-    parser.add_argument("--arena", type=_size, metavar="BYTES", help="tensor arena size (default: an estimate)")
-    parser.add_argument("--runs", type=_count, metavar="N", help="inputs that the self-test runs (default: 1)")
-    parser.add_argument(
-        "--debug", action="store_true", default=None, help="keep TFLM's messages, asserts and Zephyr's log (more flash)"
-    )
-    add_compiling(parser)
-    parser.add_argument(
-        "--host-link",
-        action="store_true",
-        default=None,
-        help="serve a host over the serial port, without self-test",
-    )
 
 
 def _build(commands: _Commands) -> None:
@@ -265,7 +175,7 @@ def _footprint(commands: _Commands) -> None:
     parser.add_argument("--against", type=Path, metavar="OLD", help="a build folder or ELF file to compare with")
 
 
-def _app_and_boards(parser: argparse.ArgumentParser, *, default: str) -> None:
+def _app_and_boards(parser: CommandParser, *, default: str) -> None:
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
     help_text = f"one of the app's boards; may be repeated (default: {default})"
     parser.add_argument("-b", "--board", action="append", metavar="BOARD", help=help_text)
@@ -281,7 +191,7 @@ def _budget(commands: _Commands) -> None:
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="time limit of a run in seconds (default: 60)")
 
 
-def _measure(commands: _Commands) -> None:
+def _size(commands: _Commands) -> None:
     parser = _command(commands, "size", "measure the smallest arena of each model in QEMU, prove it, and use it")
     _app_and_boards(parser, default="all")
     parser.add_argument(
@@ -300,30 +210,23 @@ def _flash(commands: _Commands) -> None:
 
 def _run(commands: _Commands) -> None:
     parser = _command(commands, "run", "run an app's self-test in QEMU, on a board, or on this host, and report")
-    parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument(
-        "-b",
-        "--board",
-        metavar="BOARD",
-        help="one of the app's boards (default: the first that QEMU emulates, with --port the first other)",
-    )
+    _app_and_board(parser)
     parser.add_argument(
         "--target",
         choices=("qemu", "serial", "host"),
         help="where the app runs (default: serial with --port, QEMU if it emulates the board, else the board on USB)",
     )
-    parser.add_argument(
-        "-d", "--build-dir", type=Path, metavar="DIR", help="the board's build folder (default: APP/build/<board>)"
-    )
     parser.add_argument("--port", metavar="URL", help="serial port: /dev/ttyACM0, socket://host:port, rfc2217://...")
     parser.add_argument("--dev-id", metavar="ID", help="the board on USB by its debug probe's serial number")
     parser.add_argument("--baudrate", type=_count, metavar="N", help="baud rate (default: the board's, 115200)")
-    parser.add_argument("--flash", action="store_true", help="flash the board first")
+    parser.add_argument("--flash-first", action="store_true", help="flash the board first")
     parser.add_argument(
         "--record", action="store_true", help="run the app of build --record and show the arena's tail by section"
     )
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="time limit in seconds (default: 60)")
-    parser.add_argument("--no-icount", action="store_true", help="QEMU at full speed; its ticks then have no meaning")
+    parser.more.add_argument(
+        "--no-icount", action="store_true", help="QEMU at full speed; its ticks then have no meaning"
+    )
     parser.add_argument(
         "--data",
         type=Path,
@@ -341,9 +244,9 @@ def _ports(commands: _Commands) -> None:
     _command(commands, "ports", "list serial ports, with what is connected to them")
 
 
-def _app_and_board(parser: argparse.ArgumentParser) -> None:
+def _app_and_board(parser: CommandParser) -> None:
     parser.add_argument("app", type=Path, metavar="APP", help="the app's folder")
-    parser.add_argument("-b", "--board", metavar="BOARD", help="the board (default: as for run; flash: as with --port)")
+    parser.add_argument("-b", "--board", metavar="BOARD", help=_BOARD_HELP)
     parser.add_argument(
         "-d", "--build-dir", type=Path, metavar="DIR", help="the build folder (default: APP/build/<board>)"
     )

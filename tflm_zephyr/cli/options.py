@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the parsers of all commands: adding a command, argument types, questions about misspelt words."""
+"""Shared by the parsers of all commands: adding a command and its options, argument types, misspelt words."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 from tflm_zephyr.cli.output import write_out
-from tflm_zephyr.plain_values import MOST_PERCENT, did_you_mean, read_percent, read_size
+from tflm_zephyr.options import RENAMED, ModelConfig, Row, options_of, rows_of
+from tflm_zephyr.plain_values import Limits, OneOf, ValuesError, did_you_mean, read_word
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-else:
-    Commands = Any
-
+Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)$", re.S)
 _MOST = 2**31 - 1
-_DIGITS = 20  # Python refuses to read thousands of them
 MOST_JOBS = 64
-
-_N = TypeVar("_N", int, float)
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,13 +37,47 @@ class Parser(argparse.ArgumentParser):
 
 
 class CommandParser(Parser):
-    """The parser of one command, which refuses what it does not know by itself, with its own usage."""
+    """The parser of one command, which refuses what it does not know by itself, with its own usage.
+
+    `more` is the group of the options that --help leaves out and --help-all has. Options are written out: an
+    abbreviation would mean another option as soon as there is one.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values, allow_abbrev=False)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options")
+        self.more = self.add_argument_group("more options")
+        self.whole_help = False
+
+    def format_usage(self) -> str:
+        """See ArgumentParser; without `more`, unless `whole_help`."""
+        with self._without_more():
+            return super().format_usage()
+
+    def format_help(self) -> str:
+        """See ArgumentParser; without `more`, unless `whole_help`."""
+        self._action_groups.sort(key=lambda group: group is self.more)
+        self.epilog = None if self.whole_help else f"--help-all shows {len(self.more._group_actions)} more options."
+        with self._without_more():
+            return super().format_help()
+
+    @contextmanager
+    def _without_more(self) -> Iterator[None]:
+        helps = {action: action.help for action in self.more._group_actions if not self.whole_help}
+        for action in helps:
+            action.help = argparse.SUPPRESS
+        yield
+        for action, text in helps.items():
+            action.help = text
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """See ArgumentParser."""
         found, unknown = super().parse_known_args(args, namespace)
+        for word in (word.partition("=")[0] for word in unknown):
+            if word in RENAMED:
+                self.error(f"{word} is now {RENAMED[word]}")
         if unknown:
             options = [option for action in self._actions for option in action.option_strings]
             hints = [did_you_mean(word.partition("=")[0], options) for word in unknown if word.startswith("-")]
@@ -56,21 +86,63 @@ class CommandParser(Parser):
         return found, unknown
 
 
-def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command `name`, with the options that all commands have."""
+class _HelpAll(argparse.Action):
+    """Shows the help with all options, and ends."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: Any, option: str | None = None
+    ) -> None:
+        """See argparse.Action."""
+        assert isinstance(parser, CommandParser)
+        parser.whole_help = True
+        parser.print_help()
+        parser.exit()
+
+
+def add_command(commands: Commands, name: str, text: str) -> CommandParser:
+    """A parser for the command `name`, with the options that all commands have, and those of options.table."""
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument(
+    parser.more.add_argument(
         "-v", "--verbose", action="store_true", help="show the programs that are run, and what they and the app print"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print the result, warnings and errors alone")
-    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+    parser.more.add_argument("-q", "--quiet", action="store_true", help="print the result, warnings and errors alone")
+    parser.more.add_argument("--traceback", action="store_true", help="show where an error arose")
+    for row in options_of(name):
+        _add_option(parser if name in row.option.basic.split() else parser.more, row)
     return parser
 
 
-def add_workspace(parser: argparse.ArgumentParser) -> None:
+def _add_option(parser: argparse._ActionsContainer, row: Row) -> None:
+    """The flag of an option; without it, its attribute is None."""
+    option = row.option
+    names = [*filter(None, [option.short]), row.flag]
+    text = f"{'without ' * (row.default is True)}{option.help}"
+    text += f"; implies --{option.implies.replace('_', '-')}" if option.implies else ""
+    how: dict[str, Any] = {"dest": row.dest, "help": text.replace("%", "%%")}
+    choices = [mark.choices for mark in row.hint.__metadata__ if isinstance(mark, OneOf)]
+    if row.kind is bool:
+        parser.add_argument(*names, action="store_const", const=True, **how)
+    elif choices:
+        parser.add_argument(*names, choices=choices[0], **how)
+    elif isinstance(row.default, tuple):
+        parser.add_argument(*names, action="append", metavar=option.metavar, **how)
+    else:
+        kind = Path if row.kind is Path else partial(word, row.hint)
+        parser.add_argument(*names, type=kind, metavar=option.metavar or None, **how)
+
+
+def word(hint: Any, text: str) -> Any:
+    """A word of the command line as a value of the type `hint`."""
+    try:
+        return read_word(hint, text)
+    except ValuesError as error:
+        raise argparse.ArgumentTypeError(str(error).strip()) from None
+
+
+def add_workspace(parser: CommandParser) -> None:
     """The option --workspace."""
-    parser.add_argument(
+    parser.more.add_argument(
         "-w",
         "--workspace",
         type=Path,
@@ -79,50 +151,14 @@ def add_workspace(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def size(text: str) -> int:
-    """Bytes: 4096, 0x1000, 4k, 4KiB, 1M."""
-    try:
-        return _limited(text, read_size(text), _MOST)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{_short(text)} is not {error}") from None
-
-
-def count(text: str) -> int:
-    """A positive whole number of 31 bits."""
-    if not (text.isascii() and text.isdigit() and text.strip("0")):
-        raise argparse.ArgumentTypeError(f"{_short(text)} is not a positive whole number")
-    return _limited(text, int(text[:_DIGITS]), _MOST)
-
-
-def percent(text: str) -> float:
-    """A percentage, with or without the sign: 3, 0.5, 10%."""
-    try:
-        value = read_percent(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{_short(text)} is not {error}") from None
-    return _limited(text, value, MOST_PERCENT)
-
-
-def jobs(text: str) -> int:
-    """A number of emulators that one machine can be asked for."""
-    return _limited(text, count(text), MOST_JOBS)
-
-
-def natural(text: str) -> int:
-    """A whole number of 0 or more, of 31 bits."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{_short(text)} is not a whole number of 0 or more")
-    return _limited(text, int(text[:_DIGITS]), _MOST)
-
-
-def _limited(text: str, value: _N, most: _N) -> _N:
-    if value > most:
-        raise argparse.ArgumentTypeError(f"{_short(text)} is too large: the largest is {most}")
-    return value
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 2 * _DIGITS else f"{text[:_DIGITS]}...")
+count = partial(word, Annotated[int, Limits(1, _MOST)])
+"""A positive whole number of 31 bits."""
+jobs = partial(word, Annotated[int, Limits(1, MOST_JOBS)])
+"""A number of emulators that one machine can be asked for."""
+natural = partial(word, Annotated[int, Limits(0, _MOST)])
+"""A whole number of 0 or more, of 31 bits."""
+size = partial(word, rows_of(ModelConfig)["arena"].hint)
+"""Bytes: 4096, 0x1000, 4k, 4KiB, 1M."""
 
 
 def seconds(text: str) -> float:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.codegen import app_file, app_folder
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.codegen import app_folder
 from tflm_zephyr.codegen.app_files import app_files
 from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest, own_path
 from tflm_zephyr.codegen.arena_json import (
@@ -18,11 +17,11 @@ from tflm_zephyr.codegen.arena_json import (
     measurements_path,
     target_of,
 )
-from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER, backend_of
+from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.backends.compiled import compiled_beside, fast_remark, more_flash_bytes
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.held_files import load_config, with_held
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.library import check_labels, library_name, render_library
@@ -34,13 +33,11 @@ from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, Runtime
 
 __all__ = [
-    "COMPILED",
-    "INTERPRETER",
     "INTERRUPT_BYTES",
     "MANIFEST",
-    "AppConfig",
     "AppKernels",
     "AppManifest",
+    "AppRequest",
     "AppSpec",
     "ArenaMeasurement",
     "ArenaSpec",
@@ -50,10 +47,8 @@ __all__ = [
     "LibrarySpec",
     "MeasurementTarget",
     "ModelChange",
-    "ModelConfig",
     "ModelFacts",
     "ModelSpec",
-    "PreallocatedConfig",
     "PreparedModel",
     "Runtime",
     "SharedWork",
@@ -61,7 +56,6 @@ __all__ = [
     "StackMeasurement",
     "TensorChange",
     "TensorFacts",
-    "app_file",
     "app_files",
     "app_folder",
     "app_kernels",

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tflm_zephyr.codegen.app_file import CustomOperatorConfig
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import CustomOperatorConfig
 from tflm_zephyr.tflm import CustomOperator
 
 

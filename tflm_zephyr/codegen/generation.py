@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tflm_zephyr import __version__
 from tflm_zephyr.boards import Board, load_board
-from tflm_zephyr.codegen.app_file import AppConfig
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
@@ -27,6 +26,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
 from tflm_zephyr.model import load_model
+from tflm_zephyr.options import ONLINE, STATIC, AppConfig
 from tflm_zephyr.tflm import TflmRevision
 
 
@@ -45,43 +45,48 @@ class Generated:
     config: AppConfig
 
 
-def generate(
-    config: AppConfig,
-    app: Path,
-    tflm: TflmRevision,
-    *,
-    boards: Sequence[Board] = (),
-    keep_golden: bool = False,
-    golden: bool = True,
-    measured: bool = True,
-    compiler: str = "",
-    backend: str = "",
-    on_run: OnRun | None = None,
-    shared: SharedWork | None = None,
-) -> Generated:
-    """The app that `config` asks for, to be written to the folder `app`.
+@dataclass(frozen=True)
+class AppRequest:
+    """The app that `config` asks for, to be written to the folder `app`, with TFLM as it is in `tflm`.
 
-    `boards`: the boards of `config` with a workspace's facts on them; None for the facts known without a workspace.
+    `boards`: the boards of `config` with a workspace's facts on them; none for the facts known without a workspace.
     `keep_golden`: keep the golden runs in the app, whichever engines made them. `golden`: False for no golden runs,
     which needs no engine; the app then serves only for its sizes. `measured`: False for estimates even where measured
     sizes hold. `compiler`: the compiler on this machine, see arena_json.applied. `backend`: the backend's name, "" for
     the config's. `on_run`: gets the progress of the golden runs, see host.OnRun. `shared`: the work that other ways of
     the same app on the same boards share.
     """
+
+    config: AppConfig
+    app: Path
+    tflm: TflmRevision
+    boards: Sequence[Board] = ()
+    keep_golden: bool = False
+    golden: bool = True
+    measured: bool = True
+    compiler: str = ""
+    backend: str = ""
+    on_run: OnRun | None = None
+    shared: SharedWork | None = None
+
+
+def generate(request: AppRequest) -> Generated:
+    """The app that is asked for. Raises AppError, BuildError, ModelError and PlanError."""
+    config, app, tflm = request.config, request.app, request.tflm
     name = identifier(config.name or app.resolve().name)
-    boards = tuple(boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
+    boards = tuple(request.boards) or tuple(load_board(board) for board in dict.fromkeys(config.boards))
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
-    shared = SharedWork() if shared is None else shared
+    shared = SharedWork() if request.shared is None else request.shared
     loaded = [shared.once("load", item.model, partial(load_model, item.model)) for item in config.models]
     kernels = shared.once(
         "kernels", (config.kernels, config.tflm, config.models), lambda: app_kernels(config, loaded, boards, tflm)
     )
     setup = BuildSetup(config, tflm, kernels, shared)
     pairs = list(zip(config.models, loaded, strict=True))
-    chosen, why = chosen_backend(backend or config.backend, pairs, setup)
-    request = GoldenRequest(app, keep_golden, golden, on_run)
-    built = [built_model(item, model, setup, chosen, request) for item, model in pairs]
+    chosen, why = chosen_backend(request.backend or config.backend, pairs, setup)
+    runs = GoldenRequest(app, request.keep_golden, request.golden, request.on_run)
+    built = [built_model(item, model, setup, chosen, runs) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
     spec = _app_spec(setup, chosen, built, app, name, boards)
     remarks = [*_kernel_notes(setup), *why, *(note for item in built for note in item.notes), *chosen.notes(spec)]
@@ -89,9 +94,9 @@ def generate(
     if config.shared_arena:
         models, arena = chosen.share_arena(spec.models, [item.prepared for item in built], setup, name)
         spec = replace(spec, models=models, shared_arena=arena)
-    elif measured:
+    elif request.measured:
         with_stack = config.main_stack_bytes is None and not config.host_link
-        spec, more = applied(spec, load_measurements(app), stack=with_stack, compiler=compiler)
+        spec, more = applied(spec, load_measurements(app), stack=with_stack, compiler=request.compiler)
         remarks += more
     files = {path: data for item in built for path, data in item.golden_files.items()}
     prepared = tuple(item.prepared for item in built)
@@ -106,7 +111,7 @@ def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:
         what = f"such apps were tried with {tried} only" if tried else "no such app was tried with its TFLM"
         notes.append(f"for Zephyr {setup.tflm.zephyr.version}; {what}")
     others = other_kernels(setup.tflm.revisions(setup.kernels))
-    if others and any(item.overlap == "auto" and item.plan == "packed" for item in setup.app.models):
+    if others and any(item.in_place and item.plan != ONLINE for item in setup.app.models):
         notes.append(f"no output overlaps an input, as the in-place rules are for other kernels: {others}")
     return tuple(notes)
 
@@ -120,9 +125,7 @@ def _app_spec(
     prepared = [item.prepared for item in built]
     customs = tuple(custom for item in config.models for custom in item.custom_operators if custom.sources)
     lists = backend.sources(prepared, [model.runtime for model in models], setup)
-    kinds = (
-        {kind_of(need.library) for item in prepared for need in item.arenas} if _overlaps(prepared, config) else set()
-    )
+    kinds = {kind_of(need.library) for item in prepared for need in item.arenas} if _overlaps(prepared) else set()
     return AppSpec(
         name=name,
         models=models,
@@ -145,7 +148,7 @@ def _app_spec(
         custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
         custom_include_dirs=relative_paths(map(include_dir, customs), app),
         custom_sha256=code_sha256(customs),
-        overlap_kernels=tuple(sorted(kinds)) if _overlaps(prepared, config) else (),
+        overlap_kernels=tuple(sorted(kinds)) if _overlaps(prepared) else (),
         backend=backend.name,
     )
 
@@ -167,7 +170,7 @@ def _manifest(spec: AppSpec, setup: BuildSetup, prepared: Sequence[PreparedModel
         boards=tuple(board.name for board in spec.boards),
         models={model.ident: facts_of(model) for model in spec.models},
         cmsis_nn_revision=spec.cmsis_nn_revision,
-        overlap=setup.tflm.revisions(setup.kernels) if _overlaps(prepared, setup.app) else {},
+        overlap=setup.tflm.revisions(setup.kernels) if _overlaps(prepared) else {},
     )
 
 
@@ -176,7 +179,9 @@ def _cmsis_nn_revision(setup: BuildSetup) -> str:
     return setup.tflm.revisions(setup.kernels).get("CMSIS-NN", "")
 
 
-def _overlaps(prepared: Sequence[PreparedModel], config: AppConfig) -> bool:
+def _overlaps(prepared: Sequence[PreparedModel]) -> bool:
     """Whether outputs overlap inputs, or may do so in a static plan, which differs from the plan in `prepared`."""
-    static = config.planner == "static"
-    return any(item.head.in_place_count > 0 or (static and bool(item.head.problem.pairs)) for item in prepared)
+    return any(
+        item.head.in_place_count > 0 or (item.config.plan == STATIC and bool(item.head.problem.pairs))
+        for item in prepared
+    )

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import OWN, as_generated, own_path
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.spec import GoldenSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun, golden_outputs
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import ModelConfig
 from tflm_zephyr.plain_values import load_json, plain_values, read_values
 from tflm_zephyr.tensors import load_dataset, quantise
 

@@ -11,10 +11,10 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
-from tflm_zephyr.codegen.app_file import NAME, AppConfig, ModelConfig, load_app_file
 from tflm_zephyr.codegen.app_folder import own_path
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import AppConfig, ModelConfig, app_file
 from tflm_zephyr.tensors import load_dataset
 
 MOST_INPUT_BYTES = 1 << 20
@@ -58,7 +58,7 @@ def with_held(config: AppConfig, app: Path) -> AppConfig:
 
 def load_config(app: Path) -> AppConfig:
     """The config of the app in folder `app`. Raises AppError."""
-    return with_held(load_app_file(own_path(app, NAME)), app)
+    return with_held(app_file.load_app_file(own_path(app, app_file.NAME)), app)
 
 
 def _held(item: ModelConfig, app: Path) -> ModelConfig:

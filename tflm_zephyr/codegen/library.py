@@ -7,7 +7,6 @@ header, its functions, and the lists of sources that CMake includes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -48,7 +47,6 @@ A library has those of its backend and those that all backends have.
 """
 _COMPILED = (".S", ".cpp")
 _PORT = "src/port.cpp"  # of the library that all models share
-_SECTION = re.compile(r"[\w.$-]+", re.ASCII)
 
 
 def library_name(name: str) -> str:
@@ -71,7 +69,7 @@ def check_labels(labels: Sequence[str], model: ModelSpec, where: str) -> tuple[s
 def render_library(spec: AppSpec) -> dict[str, bytes]:
     """Path below the library's folder -> content, sorted by path. `spec` has one model, and `library` set.
 
-    Raises AppError for more than one kernel library, and for an impossible section.
+    Raises AppError for more than one kernel library.
     """
     (model,) = spec.models
     _check(spec, model)
@@ -103,6 +101,3 @@ def _check(spec: AppSpec, model: ModelSpec) -> None:
     assert spec.library is not None
     if len(spec.kernels) != 1:
         raise AppError("a library has the kernels of one core", where=model.name, hint="Name the core with --core")
-    section = spec.library.arena_section
-    if section and not _SECTION.fullmatch(section):
-        raise AppError("no linker section", where=f"ARENA_SECTION {section}", hint="Write it as in .noinit.arena")

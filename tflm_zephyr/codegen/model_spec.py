@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tflm_zephyr.arena import SLACK_BYTES
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
 from tflm_zephyr.codegen.golden import GoldenRuns, dump_golden, golden_runs, path_of
 from tflm_zephyr.codegen.identifiers import identifier
@@ -18,6 +17,7 @@ from tflm_zephyr.codegen.tensor_interface import tensor_spec
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import ModelConfig
 
 _NO_RUNS = GoldenRuns((), "", "", {})
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflm_zephyr.arena import preallocated_tensors
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec, PreallocatedSpec
 from tflm_zephyr.codegen.identifiers import identifier, is_reserved
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import ModelConfig
 
 
 def buffer_specs(model: Model, config: ModelConfig) -> tuple[PreallocatedSpec, ...]:

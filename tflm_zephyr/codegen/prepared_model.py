@@ -17,12 +17,11 @@ from tflm_zephyr.arena import (
     preallocated_tensors,
 )
 from tflm_zephyr.boards import Board, KernelChoice, choose, kernel_libraries
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
-from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
+from tflm_zephyr.options import ONLINE, AppConfig, ModelConfig, refuse_exclusions
 from tflm_zephyr.tflm import StructSizes, TflmRevision, op_resolver
 
 
@@ -94,17 +93,16 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
 
 def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> PlanRequest:
     """The request for the arena of `model` in an app with `kernels`. Raises AppError and PlanError."""
-    if config.plan_file is not None and config.plan != "packed":
-        raise AppError("plan: online and plan_file exclude each other", where=config.label, hint="Drop one of them")
+    refuse_exclusions(config, config.label)
     preallocated = preallocated_tensors(model, [item.tensor for item in config.preallocated])
     sizes = kernels.sizes.preallocating() if preallocated else kernels.sizes
     declared = frozenset(item.name for item in config.custom_operators)
     return PlanRequest(
         libraries=tuple(library.without(declared) for library in kernels.libraries),
         sizes=sizes,
-        in_place=config.overlap == "auto" and kernels.in_place,
+        in_place=config.in_place and kernels.in_place,
         scheduling=config.order,
-        offline="auto" if config.plan == "packed" else "never",
+        offline="never" if config.plan == ONLINE else "auto",
         constraints=Constraints(preallocated=preallocated),
         given=None if config.plan_file is None else load_plan(config.plan_file),
         arena_bytes=config.arena,

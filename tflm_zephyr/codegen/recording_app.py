@@ -28,7 +28,7 @@ def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSp
     for model in spec.models:
         if model.runtime.own_memory or spec.shared_arena is not None:
             what = "TFLM's recording allocator needs TFLM's planner and an arena of its own that holds every tensor"
-            hint = "Record with planner: tflm, without preallocated tensors and without shared_arena"
+            hint = "Record with plan: packed, without preallocated tensors and without shared_arena"
             raise AppError(what, where=model.name, hint=hint)
     arenas = [
         ArenaSpec(model.arena.bytes + MORE_BYTES, model.arena.source, "with room to record") for model in spec.models

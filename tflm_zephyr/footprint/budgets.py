@@ -12,24 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
 
-from tflm_zephyr.boards import AUTO, REFERENCE, Board
-from tflm_zephyr.codegen import (
-    COMPILED,
-    INTERPRETER,
-    AppConfig,
-    AppSpec,
-    Generated,
-    SharedWork,
-    generate,
-    more_flash_bytes,
-)
+from tflm_zephyr.boards import AUTO, REFERENCE
+from tflm_zephyr.codegen import AppRequest, AppSpec, Generated, SharedWork, generate, more_flash_bytes
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import RegionEstimate, Runs, verdict
-from tflm_zephyr.host import OnRun
-from tflm_zephyr.tflm import TflmRevision
+from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
 
 
 @dataclass(frozen=True)
@@ -54,38 +42,19 @@ class _Flash:
         return f"{self.bytes:,} bytes of flash on {self.board} (estimated; {span})"
 
 
-def generate_within(
-    config: AppConfig,
-    app: Path,
-    tflm: TflmRevision,
-    *,
-    boards: Sequence[Board] = (),
-    keep_golden: bool = False,
-    golden: bool = True,
-    measured: bool = True,
-    compiler: str = "",
-    on_run: OnRun | None = None,
-) -> Generated:
-    """The app that codegen.generate makes, which has the other arguments, by a way within all budgets of `config`.
+def generate_within(request: AppRequest) -> Generated:
+    """The app that codegen.generate makes, by a way within all budgets of its config.
 
     Raises AppError where there is none, which says for each way what is short by how much.
     """
-
-    shared = SharedWork()
-
-    def made(chosen: AppConfig, *, golden: bool) -> Generated:
-        return generate(
-            chosen, app, tflm, boards=boards, keep_golden=keep_golden, golden=golden, measured=measured,
-            compiler=compiler, on_run=on_run, shared=shared,
-        )  # fmt: skip
-
+    config, request = request.config, replace(request, shared=SharedWork())
     if config.flash is None:
-        return made(config, golden=golden)
+        return generate(request)
     faults: dict[str, str] = {}
     for chosen in _ways(config):
         try:
-            found = made(chosen, golden=False)
-            chosen, found = _with_less_code(chosen, found, made)
+            tried = replace(request, config=chosen, golden=False)
+            tried, found = _with_less_code(tried, generate(tried))
         except (AppError, BuildError, ModelError, PlanError) as error:
             if chosen.backend != AUTO:  # the other two say why neither is possible
                 faults.setdefault(_way(chosen.backend, [chosen.kernels]), error.what)
@@ -93,27 +62,22 @@ def generate_within(
         flash = _flash(found.spec, Runs(tuple(model.runs for model in config.models)))
         fault = _fault(config, found.spec, flash)
         if not fault:
-            found = made(chosen, golden=True) if golden else found
+            found = generate(replace(tried, golden=True)) if request.golden else found
             return replace(found, notes=(*found.notes, f"within the budget of flash: {flash.text()}"))
         faults.setdefault(_way(found.spec.backend, found.spec.kernels), fault)
     hint = "Allow more, or take a smaller model"
     raise AppError("; ".join(f"{way}: {fault}" for way, fault in faults.items()), where=_label(config), hint=hint)
 
 
-class _Maker(Protocol):
-    def __call__(self, chosen: AppConfig, *, golden: bool) -> Generated:
-        """The app by this config."""
-
-
-def _with_less_code(config: AppConfig, found: Generated, made: _Maker) -> tuple[AppConfig, Generated]:
+def _with_less_code(request: AppRequest, found: Generated) -> tuple[AppRequest, Generated]:
     """The app with as many fast kernels as the budget of flash allows, where all that are faster exceed it."""
-    more = more_flash_bytes(found.spec)
+    more, config = more_flash_bytes(found.spec), request.config
     flash = _flash(found.spec, Runs(tuple(model.runs for model in config.models)))
     if more is None or flash.estimate is None or config.flash is None or flash.bytes <= config.flash:
-        return config, found
+        return request, found
     allowed = max(0, more - (flash.bytes - config.flash)) // len(config.models)
-    less = replace(config, larger=allowed)
-    return less, made(less, golden=False)
+    less = replace(request, config=replace(config, larger=allowed))
+    return less, generate(less)
 
 
 def _ways(config: AppConfig) -> Iterator[AppConfig]:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.boards import Board, libraries_of
-from tflm_zephyr.codegen import AppSpec, BackendSizes, ModelConfig, ModelSpec, SizePart, backend_of
+from tflm_zephyr.codegen import AppSpec, BackendSizes, ModelSpec, SizePart, backend_of
 from tflm_zephyr.footprint.board_sizes import BoardBase
 from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
 from tflm_zephyr.kernels import FPU, KernelNeed
+from tflm_zephyr.options import ModelConfig
 from tflm_zephyr.tflm import ALIGNMENT
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"

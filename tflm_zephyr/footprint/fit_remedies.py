@@ -14,10 +14,10 @@ from itertools import combinations
 
 from tflm_zephyr.arena import SEARCH_WORK, HeadPlan
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE, Board
-from tflm_zephyr.codegen import COMPILED, INTERPRETER, AppConfig
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import CLOSE, NO, YES, RegionEstimate, Verdict
 from tflm_zephyr.memory_planner import pack
+from tflm_zephyr.options import COMPILED, INTERPRETER, ONLINE, AppConfig, foreign_options
 
 Evaluate = Callable[[AppConfig, Board], Verdict]
 
@@ -121,10 +121,8 @@ def remedies(
 
 def with_compiled_code(config: AppConfig) -> AppConfig | None:
     """The app with compiled code; None where it has that, or options that are the interpreter's alone."""
-    own = any(model.plan_file or model.preallocated or model.arena is not None for model in config.models)
-    if config.backend != INTERPRETER or config.planner != "tflm" or config.tflm != "selected" or config.shared_arena:
-        return None
-    return None if own else replace(config, backend=COMPILED)
+    own = foreign_options(config, COMPILED) or any(foreign_options(model, COMPILED) for model in config.models)
+    return None if own or config.backend != INTERPRETER else replace(config, backend=COMPILED)
 
 
 def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
@@ -175,10 +173,10 @@ def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[
         found.append(_otherwise("no debug build", "without --debug", debug=False))
     if any(model.runs > 1 for model in config.models):
         found.append(_models("one self-test run for each model", "--runs 1", runs=1))
-    if any(model.plan != "packed" for model in config.models):
+    if any(model.plan == ONLINE for model in config.models):
         found.append(_models("the arena planned offline", "--plan packed", plan="packed"))
-    if any(model.overlap != "auto" for model in config.models):
-        found.append(_models("in-place operators where the kernels allow it", "--overlap auto", overlap="auto"))
+    if not all(model.in_place for model in config.models):
+        found.append(_models("in-place operators where the kernels allow it", "without --no-in-place", in_place=True))
     if any(model.order != "auto" for model in config.models):
         found.append(_models("operators in the order that needs the least memory", "--order auto", order="auto"))
     if any(model.arena is not None for model in config.models):

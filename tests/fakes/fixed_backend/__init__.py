@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists
 from tflm_zephyr.codegen.prepared_model import PreparedModel, prepare
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, Runtime, StreamSpec
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import pytest
 from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena.preallocated import preallocated_tensors
-from tflm_zephyr.codegen.app_file import ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.preallocated_buffers import buffer_specs
 from tflm_zephyr.errors import AppError, PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan
+from tflm_zephyr.options import ModelConfig, PreallocatedConfig
 
 CHAIN = parse_model(chain(3, 64), where="net.tflite")
 

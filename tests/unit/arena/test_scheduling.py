@@ -177,18 +177,18 @@ def test_thousands_of_operators_take_few_steps(monkeypatch: pytest.MonkeyPatch) 
 def test_the_command_line(tool: Tool, tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(two_branches(True).data)
-    found = tool("plan", path, "--json", "--overlap", "off", "-o", "out.tflite").json
+    found = tool("plan", path, "--json", "--no-in-place", "-o", "out.tflite").json
     assert found["head_bytes"] == 1152 and sorted(found["order"]) == [0, 1, 2, 3, 4]
     written = parse_model(Path("out.tflite").read_bytes())
     assert [op.outputs for op in written.main.operators] == [
         two_branches(True).main.operators[k].outputs for k in found["order"]
     ]
-    assert "in another order than the model's" in tool("plan", path, "--overlap", "off").out
-    own = tool("plan", path, "--json", "--overlap", "off", "--order", "model").json
+    assert "in another order than the model's" in tool("plan", path, "--no-in-place").out
+    own = tool("plan", path, "--json", "--no-in-place", "--order", "model").json
     assert own["head_bytes"] == 2112 and own["order"] is None
     mine = Path("mine.json")
     mine.write_text(json.dumps(found))
-    again = tool("plan", path, "--plan-file", mine, "--overlap", "off", "--json").json
+    again = tool("plan", path, "--plan-file", mine, "--no-in-place", "--json").json
     assert (again["head_bytes"], again["order"]) == (1152, found["order"])
     mine.write_text(json.dumps({**found, "order": found["order"][::-1]}))
     said = tool("plan", path, "--plan-file", mine).one_line()

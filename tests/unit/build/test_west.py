@@ -265,5 +265,5 @@ def test_overlaps_are_for_the_kernels_that_they_were_made_for() -> None:
     other = Recorded("4.1.0", REV, {"TFLM": REV, "CMSIS-NN": "d" * 40})
     with pytest.raises(BuildError, match="valid only for the kernels of CMSIS-NN dddddddddddd, but") as caught:
         check_revisions(other, there)
-    assert "--overlap off (overlap: off), or build with --force" in str(caught.value)
+    assert "--no-in-place (in_place: false), or build with --force" in str(caught.value)
     assert "has cccccccccccc" in check_revisions(other, there, force=True)[0]

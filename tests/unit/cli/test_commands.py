@@ -177,6 +177,7 @@ def test_next_names_a_board_that_fits(tool: Tool, tmp_path: Path, model_file: Pa
     )
     done = tool("generate", model_file, "-o", "large", *asked, "--arena", "100M")
     assert done.out.splitlines()[-1].startswith("Next: the app fits none of its boards; tflm-zephyr fit --app large/")
+    assert done.code == 1
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_check_compares_the_workflow_too(tool: Tool, app: Path, change: str) -> 
 def test_plan_drops_a_plan_that_it_does_not_need(tool: Tool, tmp_path: Path) -> None:
     plain = parse_model(chain())
     (tmp_path / "old.tflite").write_bytes(with_offline_plan(plain, [0, 64, 128, 192]))
-    assert tool("plan", tmp_path / "old.tflite", "-o", tmp_path / "new.tflite", "--overlap", "off").code == 0
+    assert tool("plan", tmp_path / "old.tflite", "-o", tmp_path / "new.tflite", "--no-in-place").code == 0
     assert parse_model((tmp_path / "new.tflite").read_bytes()).offline_plan is None
 
 
@@ -267,6 +267,10 @@ BAD: dict[str, tuple[Setting, str]] = {
     ),
     "app file without output": (lambda t: ("generate", "--app", written(t, "a.yaml", "models: [a]")), "-o APP"),
     "bad board": (lambda t: ("generate", model_of(t), "-o", t / "app", "-b", "../../x"), "not a board target's name"),
+    "a long board": (
+        lambda t: ("generate", model_of(t), "-o", t / "app", "-b", "a" * 3000),
+        "not a board target's name",
+    ),
     "shell in a board": (lambda t: ("generate", model_of(t), "-o", t / "app", "-b", "a;b"), "not a board target's"),
     "misspelt board": (
         lambda t: ("generate", model_of(t), "-o", t / "app", "-b", "nrf9160dk_nrf9160_ns"),
@@ -509,7 +513,7 @@ def test_no_board_plugged_in(tool: Tool, app: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_contradictions(tool: Tool, app: Path) -> None:
-    assert "--port and --flash are for boards" in tool("run", app, "--target", "qemu", "--flash").one_line()
+    assert "--port and --flash-first are for boards" in tool("run", app, "--target", "qemu", "--flash-first").one_line()
     nordic = (app, "-b", "nrf9160dk/nrf9160")
     assert "transport qemu leads to none of these boards" in tool("run", *nordic, "--target", "qemu").one_line()
 

@@ -12,8 +12,8 @@ from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tflm_zephyr.arena import arena_plan
 from tflm_zephyr.cli.commands import fit as fit_command
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 
 SAMPLES = tuple(ROOT / "samples" / name / f"{name}.tflite" for name in ("digits", "hello_world"))
@@ -22,7 +22,7 @@ BOARDS = ("mps2/an385", "nrf9160dk/nrf9160/ns")
 
 def generated(model: Path, kernels: str, board: str, *, measured: bool = True) -> Generated:
     config = AppConfig((ModelConfig(model),), kernels=kernels, boards=(board,))
-    return generate(config, Path("app"), tflm_of(None), golden=False, measured=measured)
+    return generate(AppRequest(config, Path("app"), tflm_of(None), golden=False, measured=measured))
 
 
 def check_same(tool: Tool, model: Path, kernels: str, board: str) -> None:

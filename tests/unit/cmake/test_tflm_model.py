@@ -160,10 +160,10 @@ def test_the_calls_arguments_come_before_kconfigs(project: Project) -> None:
     project.configure(CALL.replace(")", f" {given})"))
     line = project.generated[-1]
     for wanted in (
-        "--kernels cmsis_nn", "--arena 4096", "--arena-section .x", "--plan static", "--overlap off", "--order model",
+        "--kernels cmsis_nn", "--arena 4096", "--arena-section .x", "--plan static", "--no-in-place", "--order model",
         f"--labels {project.folder}/labels.txt", "--core cortex-m4", f"--tflm-dir {project.folder}/tflm",
         f"--cmsis-nn-dir {project.folder}/nn", f"--zephyr-base {project.folder}/zephyr",
-        "--backend compiled --ram 16K --slower 2.5% --stream-input",
+        "--backend compiled --ram 16K --slower 2.5%", "--stream-input",
     ):  # fmt: skip
         assert wanted in line, wanted
     assert "arm.c.o" in project.build()
@@ -182,7 +182,7 @@ set(CONFIG_TFLM_ZEPHYR_BACKEND_INTERPRETER y)
 """
     project.configure(CALL, settings=settings)
     line = project.generated[-1]
-    assert "--kernels reference --plan online --backend interpreter --overlap off --arena-section DTCM --debug" in line
+    assert "--kernels reference --backend interpreter --plan online --arena-section DTCM --no-in-place --debug" in line
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ unset(CONFIG_TFLM_ZEPHYR_IN_PLACE)
 set(CONFIG_64BIT y)
 """
     assert "Give ARENA" not in project.configure(CALL.replace(")", f" {given})"), settings=settings)
-    assert "--plan" not in project.generated[-1] and "--overlap" not in project.generated[-1]
+    assert "--plan" not in project.generated[-1] and "in-place" not in project.generated[-1]
     option, value = given.split()
     flag = f"--{option.lower().replace('_', '-')}"
     wanted = flag if value == "on" else f"{flag} {value}"

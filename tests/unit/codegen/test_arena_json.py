@@ -16,7 +16,6 @@ from tests.helpers.app_specs import model as model_spec
 from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.build.toolchain import compiler_here
-from tflm_zephyr.codegen.app_file import CustomOperatorConfig
 from tflm_zephyr.codegen.arena_json import (
     ArenaMeasurement,
     Measurements,
@@ -32,6 +31,7 @@ from tflm_zephyr.codegen.arena_json import (
 from tflm_zephyr.codegen.custom_operators import code_sha256
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import CustomOperatorConfig
 from tflm_zephyr.tflm.pins import PINNED_ZEPHYR
 
 M3, M33 = load_board("mps2/an385"), load_board("nrf9160dk/nrf9160")

@@ -94,7 +94,7 @@ def test_overlaps_are_not_for_other_kernels(tmp_path: Path, helium: dict[str, st
     """Whatever the board is: what counts is whether its core has Helium."""
     said = configure(tmp_path, *HERE, defines=helium, overlap_kernels=("cmsis_nn",))
     assert "as the kernels cmsis_nn allow it; for some_board/soc they are cmsis_nn+helium." in said
-    assert "Generate the app for this board and its kernels, or with --overlap off" in said
+    assert "Generate the app for this board and its kernels, or with --no-in-place" in said
 
 
 def test_overlaps_hold_for_every_board_with_such_kernels(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_overlaps_are_for_the_revisions_that_were_read(tmp_path: Path, tflm: str
     key = "tflm_revision" if module == "tflm" else "cmsis_nn_revision"
     said = configure(tmp_path, *HERE, defines=WITH_CMSIS_NN, **plan)
     assert f"{name} {getattr(app(cmsis_nn_revision='c' * 40), key)}; the workspace has {here}. Outputs" in said
-    assert "CMake Error" in said and "Generate the app again in this workspace, or with --overlap off" in said
+    assert "CMake Error" in said and "Generate the app again in this workspace, or with --no-in-place" in said
     same = configure(tmp_path, *HERE, defines=WITH_CMSIS_NN, **plan, **{key: here})
     assert "Outputs overlap inputs" not in same
     forced = configure(tmp_path, *HERE, defines=WITH_CMSIS_NN | {"TFLM_APP_OTHER_REVISIONS": "ON"}, **plan)

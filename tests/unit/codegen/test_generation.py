@@ -18,13 +18,13 @@ from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards.board import Board, load_board
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.options import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
 
 DENSE = "AddFullyConnected(tflite::Register_FULLY_CONNECTED_INT8())"
@@ -51,7 +51,7 @@ def make(tmp_path: Path, tflm: TflmRevision, fixed_reference: None) -> Make:
             path = tmp_path / f"net{index}.tflite"
             path.write_bytes(data)
             configs.append(ModelConfig(path, **config))  # type: ignore[arg-type]
-        return generate(AppConfig(tuple(configs)), tmp_path / "app", tflm)
+        return generate(AppRequest(AppConfig(tuple(configs)), tmp_path / "app", tflm))
 
     return run
 
@@ -241,7 +241,7 @@ def test_models_whose_names_give_one_identifier(tmp_path: Path, tflm: TflmRevisi
         (tmp_path / f"{name}.tflite").write_bytes(dense())
     config = AppConfig(tuple(ModelConfig(tmp_path / f"{name}.tflite") for name in ("a-b", "a b")))
     with pytest.raises(AppError, match="two models have the same name"):
-        render(generate(config, tmp_path / "app", tflm).spec)
+        render(generate(AppRequest(config, tmp_path / "app", tflm)).spec)
 
 
 @pytest.mark.usefixtures("fixed_reference")
@@ -301,9 +301,9 @@ def test_a_main_stack_that_is_too_small(
     config = AppConfig((ModelConfig(tmp_path / "net.tflite"),), main_stack_bytes=given)
     if says is None:
         with pytest.raises(AppError, match=f"main_stack_bytes: {given} are too few, as TFLM may take"):
-            generate(config, tmp_path / "app", tflm)
+            generate(AppRequest(config, tmp_path / "app", tflm))
         return
-    notes = " ".join(generate(config, tmp_path / "app", tflm).notes)
+    notes = " ".join(generate(AppRequest(config, tmp_path / "app", tflm)).notes)
     assert (f"main_stack_bytes: {given} bytes are {says}" in notes) == bool(says)
 
 
@@ -352,10 +352,10 @@ def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tfl
     model = tmp_path / "dense.tflite"
     model.write_bytes(dense_chain([8, 4]))
     config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn")
-    spec = generate(config, tmp_path / "app", tflm).spec
+    spec = generate(AppRequest(config, tmp_path / "app", tflm)).spec
     assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources["cmsis_nn"]
     assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.cmsis_nn_sources
-    made = generate(replace(config, tflm="module"), tmp_path / "app", tflm)
+    made = generate(AppRequest(replace(config, tflm="module"), tmp_path / "app", tflm))
     assert "config TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS\n" in source(made, "Kconfig")
 
 
@@ -384,7 +384,7 @@ def boards_of(config: AppConfig, **arches: str) -> list[Board]:
 def test_kernels_by_board(tmp_path: Path, tflm: TflmRevision, boards: tuple[str, ...], names: tuple[str, ...]) -> None:
     config = config_for(tmp_path, *boards)
     made = generate(
-        config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv", some_arm_board="arm")
+        AppRequest(config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv", some_arm_board="arm"))
     )
     assert made.spec.kernels == names
     assert made.manifest.kernels == (names[0] if len(names) == 1 else "auto")
@@ -398,7 +398,7 @@ def test_kernels_by_board(tmp_path: Path, tflm: TflmRevision, boards: tuple[str,
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: TflmRevision) -> None:
-    spec = generate(config_for(tmp_path, "nobody_knows"), tmp_path / "app", tflm).spec
+    spec = generate(AppRequest(config_for(tmp_path, "nobody_knows"), tmp_path / "app", tflm)).spec
     for name in spec.kernels:
         assert sorted((*spec.shared_sources, *spec.own_sources(name))) == list(spec.tflm_sources[name])
     assert not set(spec.own_sources("cmsis_nn")) & set(spec.own_sources("reference"))
@@ -407,7 +407,7 @@ def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: TflmRevi
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_reference_kernels_on_request(tmp_path: Path, tflm: TflmRevision) -> None:
-    made = generate(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", tflm)
+    made = generate(AppRequest(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", tflm))
     assert made.spec.kernels == ("reference",) and made.spec.cmsis_nn_sources == ()
     assert "CMSIS_NN" not in source(made, "cmake/tflm.cmake").upper().replace("-", "_")
 
@@ -415,40 +415,45 @@ def test_reference_kernels_on_request(tmp_path: Path, tflm: TflmRevision) -> Non
 def test_cmsis_nn_on_a_core_that_is_none_of_its_own(tmp_path: Path, tflm: TflmRevision) -> None:
     config = config_for(tmp_path, "mps2/an385", "qemu_riscv32", kernels="cmsis_nn")
     with pytest.raises(AppError, match=r"^qemu_riscv32: .*Cortex-M.*riscv.*--kernels auto"):
-        generate(config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv"))
+        generate(AppRequest(config, tmp_path / "app", tflm, boards=boards_of(config, qemu_riscv32="riscv")))
 
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_a_workspace_without_cmsis_nn(tmp_path: Path, tflm: TflmRevision) -> None:
     bare = replace(tflm, sources={"reference": tflm.sources["reference"]})
-    made = generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare)
+    made = generate(AppRequest(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare))
     assert made.spec.kernels == ("reference",)
     assert any("no cmsis-nn module" in note and "west update" in note for note in made.notes)
-    assert generate(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", bare).notes == ()
+    assert (
+        generate(AppRequest(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", bare)).notes
+        == ()
+    )
     with pytest.raises(AppError, match="no cmsis-nn module"):
-        generate(config_for(tmp_path, "mps2/an385", kernels="cmsis_nn"), tmp_path / "app", bare)
+        generate(AppRequest(config_for(tmp_path, "mps2/an385", kernels="cmsis_nn"), tmp_path / "app", bare))
 
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_zephyrs_library_uses_cmsis_nn_where_the_core_can(tmp_path: Path, tflm: TflmRevision) -> None:
     option = "TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS"
-    sure = generate(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm)
+    sure = generate(AppRequest(config_for(tmp_path, "mps2/an385", tflm="module"), tmp_path / "app", tflm))
     assert f"config {option}\n" in source(sure, "Kconfig")
-    both = generate(config_for(tmp_path, "nobody_knows", tflm="module"), tmp_path / "app", tflm)
+    both = generate(AppRequest(config_for(tmp_path, "nobody_knows", tflm="module"), tmp_path / "app", tflm))
     assert f"config {option}\n\tbool\n\tdepends on CPU_CORTEX_M && " in source(both, "Kconfig")
 
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_registrations_for_the_types_that_a_model_has(tmp_path: Path, tflm: TflmRevision) -> None:
     for boards in (("mps2/an385",), ("nobody_knows",)):  # with a fallback where the kernels are the reference ones
-        assert DENSE in calls(only(generate(config_for(tmp_path, *boards), tmp_path / "app", tflm)))
+        assert DENSE in calls(only(generate(AppRequest(config_for(tmp_path, *boards), tmp_path / "app", tflm))))
     for config in (
         config_for(tmp_path, "mps2/an385", kernels="reference"),
         config_for(tmp_path, "mps2/an385", tflm="module"),  # whose kernels' macros an app does not see
     ):
-        assert calls(only(generate(config, tmp_path / "app", tflm))) == ["AddFullyConnected()"]
+        assert calls(only(generate(AppRequest(config, tmp_path / "app", tflm)))) == ["AddFullyConnected()"]
     bare = replace(tflm, typed=())
-    assert calls(only(generate(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare))) == ["AddFullyConnected()"]
+    assert calls(only(generate(AppRequest(config_for(tmp_path, "mps2/an385"), tmp_path / "app", bare)))) == [
+        "AddFullyConnected()"
+    ]
 
 
 def test_a_kernel_that_the_sources_lack(tflm: TflmRevision) -> None:
@@ -462,8 +467,8 @@ def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: 
     bare = replace(tflm, sources={name: replace(table, kernels={}) for name, table in tflm.sources.items()})
     config = AppConfig((ModelConfig(tmp_path / "net0.tflite"),))
     with pytest.raises(BuildError, match="Use --tflm module"):
-        generate(config, tmp_path / "app", bare)
-    spec = generate(replace(config, tflm="module"), tmp_path / "app", bare).spec
+        generate(AppRequest(config, tmp_path / "app", bare))
+    spec = generate(AppRequest(replace(config, tflm="module"), tmp_path / "app", bare)).spec
     assert (spec.tflm_sources, spec.cmsis_nn_sources) == ({}, ())
 
 
@@ -483,7 +488,7 @@ def test_every_stock_model_gives_an_app_or_one_line(
 ) -> None:
     """Whatever the model, it is an app or a ToolError; what is refused names the model's file."""
     try:
-        made = generate(AppConfig((ModelConfig(shared_model),)), tmp_path / "app", tflm)
+        made = generate(AppRequest(AppConfig((ModelConfig(shared_model),)), tmp_path / "app", tflm))
     except ToolError as err:
         assert shared_model.name in str(err) and "\n" not in str(err)
         return
@@ -495,7 +500,7 @@ def overlapping_app(tmp_path: Path, tflm: TflmRevision, **values: object) -> Gen
     path = tmp_path / "net.tflite"
     path.write_bytes(chain(3, 4096))
     config = AppConfig((ModelConfig(path, **values),), boards=("mps2/an385",), kernels="cmsis_nn")  # type: ignore[arg-type]
-    return generate(config, tmp_path / "app", tflm, golden=False)
+    return generate(AppRequest(config, tmp_path / "app", tflm, golden=False))
 
 
 def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm: TflmRevision) -> None:
@@ -503,7 +508,7 @@ def test_outputs_overlap_inputs_where_the_kernels_are_known(tmp_path: Path, tflm
     assert made.prepared[0].head.in_place_count == 3 and made.prepared[0].head.head_bytes == 4096
     assert made.manifest.overlap == {"CMSIS-NN": tflm.cmsis_nn_revision, "TFLM": tflm.revision}
     assert made.spec.overlap_kernels == ("cmsis_nn",)
-    off = overlapping_app(tmp_path, tflm, overlap="off")
+    off = overlapping_app(tmp_path, tflm, in_place=False)
     assert off.spec.overlap_kernels == ()
     assert off.prepared[0].head.head_bytes == 8192 and off.manifest.overlap == {}
     assert overlapping_app(tmp_path, tflm, plan="online").manifest.overlap == {}
@@ -516,21 +521,20 @@ def test_no_overlap_with_unknown_kernels(tmp_path: Path, tflm: TflmRevision, wha
     assert made.prepared[0].head.in_place_count == 0 and made.manifest.overlap == {}
     (note,) = [note for note in made.notes if "overlaps" in note]
     assert ("CMSIS-NN" if "cmsis" in what else "TFLM") in note and (there[:12] or "git cannot tell") in note
-    quiet = overlapping_app(tmp_path, replace(tflm, **{what: there}), overlap="off")  # type: ignore[arg-type]
+    quiet = overlapping_app(tmp_path, replace(tflm, **{what: there}), in_place=False)  # type: ignore[arg-type]
     assert not any("overlaps" in note for note in quiet.notes)
 
 
-@pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision", "overlap"])
+@pytest.mark.parametrize("what", ["revision", "cmsis_nn_revision", "in_place"])
 def test_a_plan_of_ones_own_overlaps_no_more_than_the_planners(tmp_path: Path, tflm: TflmRevision, what: str) -> None:
     mine = tmp_path / "mine.json"
     mine.write_text('{"offsets": [0, 0, 0, 0]}')
     assert overlapping_app(tmp_path, tflm, plan_file=mine).prepared[0].head.in_place_count == 3
-    there = tflm if what == "overlap" else replace(tflm, **{what: "f" * 40})  # type: ignore[arg-type]
-    setting = "off" if what == "overlap" else "auto"
+    there = tflm if what == "in_place" else replace(tflm, **{what: "f" * 40})  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=r"tensor 0 'input' .* tensor 1 'relu0' .* overlap: overlap is off, or allowed"):
-        overlapping_app(tmp_path, there, plan_file=mine, overlap=setting)
+        overlapping_app(tmp_path, there, plan_file=mine, in_place=what != "in_place")
     mine.write_text('{"offsets": [0, 4096, 0, 4096]}')
-    made = overlapping_app(tmp_path, there, plan_file=mine, overlap=setting)
+    made = overlapping_app(tmp_path, there, plan_file=mine, in_place=what != "in_place")
     assert made.prepared[0].head.head_bytes == 8192 and made.manifest.overlap == {}
 
 

@@ -14,7 +14,6 @@ import pytest
 from tests.helpers.command_line import SOURCE, Tool
 from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.app_folder import MANIFEST
 from tflm_zephyr.codegen.golden import golden_runs, path_of
 from tflm_zephyr.errors import AppError, ModelError, ToolError
@@ -22,6 +21,7 @@ from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.host.golden_outputs import seeded_inputs
 from tflm_zephyr.host.run import EngineCrashedError, HostRun
 from tflm_zephyr.model.reader import load_model
+from tflm_zephyr.options import ModelConfig
 
 OTHER = "made elsewhere"
 

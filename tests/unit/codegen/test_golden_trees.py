@@ -15,10 +15,10 @@ from tests.helpers.command_line import Tool
 from tests.helpers.golden_trees import GOLDEN, check_tree, differences, files_below
 from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import dense, unary
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.codegen.app_files import app_files
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render_starters
+from tflm_zephyr.options import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 
@@ -46,9 +46,10 @@ def two_models(folder: Path) -> AppConfig:
 
 def static_plan(folder: Path) -> AppConfig:
     """Tensors, one of them in a buffer of the app's own, and a scratch buffer."""
-    config = one_model(folder, dense(), planner="static", model_data="array", host_link=True)
+    config = one_model(folder, dense(), model_data="array", host_link=True)
     (model,) = config.models
-    return replace(config, models=(replace(model, preallocated=(PreallocatedConfig("x", "frame", ".dma", 32),)),))
+    own = PreallocatedConfig("x", "frame", ".dma", 32)
+    return replace(config, models=(replace(model, plan="static", preallocated=(own,)),))
 
 
 def shared_arena(folder: Path) -> AppConfig:
@@ -129,7 +130,7 @@ LIBRARIES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 def app_tree(config: AppConfig, app: Path) -> dict[str, bytes]:
     """Files that `generate` writes, the manifest left out as it carries the version."""
-    made = generate(config, app, tflm_of(None))
+    made = generate(AppRequest(config, app, tflm_of(None)))
     return dict(sorted({**app_files(made.spec, made.golden_files, config, app), **render_starters(made.spec)}.items()))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.helpers.model_builder import chain
 from tflm_zephyr.codegen import held_files
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.held_files import hold, with_held
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tensors.dataset import load_dataset
 
 

@@ -11,12 +11,12 @@ import pytest
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import load_board
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig, PreallocatedConfig
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
+from tflm_zephyr.options import AppConfig, ModelConfig, PreallocatedConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 TFLM = tflm_of(None)
@@ -25,7 +25,7 @@ MODELS = tuple(ModelConfig(ROOT / "samples" / name / f"{name}.tflite") for name 
 
 def spec(*models: ModelConfig, **changes: object) -> AppSpec:
     config = AppConfig(models or MODELS, boards=("mps2/an385",), kernels="reference", shared_arena=True)
-    return generate(replace(config, **changes), Path("app"), TFLM, golden=False).spec  # type: ignore[arg-type]
+    return generate(AppRequest(replace(config, **changes), Path("app"), TFLM, golden=False)).spec  # type: ignore[arg-type]
 
 
 def test_the_largest_head_and_all_tails() -> None:
@@ -61,7 +61,7 @@ def test_the_app_has_one_arena() -> None:
             {},
             "preallocated tensors",
         ),
-        (MODELS, {"planner": "static"}, "a table of its own in place of the planner"),
+        ((replace(MODELS[0], plan="static"), MODELS[1]), {}, "a table of its own in place of the planner"),
     ],
 )
 def test_what_cannot_share_one(models: tuple[ModelConfig, ...], changes: dict[str, object], why: str) -> None:

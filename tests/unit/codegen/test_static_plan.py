@@ -12,12 +12,12 @@ import pytest
 from tests.helpers.architectures import dense_chain
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
 from tflm_zephyr.errors import AppError, PlanError
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.options import AppConfig, CustomOperatorConfig, ModelConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
@@ -25,9 +25,9 @@ TFLM = tflm_of(None)
 M3 = ("mps2/an385",)
 
 
-def spec(model: Path, planner: str, *, boards: tuple[str, ...] = M3, kernels: str = "reference") -> AppSpec:
-    config = AppConfig((ModelConfig(model, overlap="off"),), boards=boards, kernels=kernels, planner=planner)
-    return generate(config, Path("app"), TFLM, golden=False).spec
+def spec(model: Path, plan: str, *, boards: tuple[str, ...] = M3, kernels: str = "reference") -> AppSpec:
+    config = AppConfig((ModelConfig(model, plan=plan, in_place=False),), boards=boards, kernels=kernels)
+    return generate(AppRequest(config, Path("app"), TFLM, golden=False)).spec
 
 
 @pytest.mark.parametrize("kernels", ["reference", "cmsis_nn"])
@@ -75,17 +75,13 @@ def test_a_table_is_for_one_kind_of_kernels() -> None:
     assert several.models[0].runtime.static_plan is not None
 
 
-@pytest.mark.parametrize(
-    ("values", "says"), [({"plan": "online"}, "plan: online needs"), ({"plan_file": 1}, "plan_file")]
-)
-def test_a_table_is_made_here(tmp_path: Path, values: dict[str, object], says: str) -> None:
-    if "plan_file" in values:
-        mine = tmp_path / "mine.json"
-        mine.write_text('{"offsets": null}')
-        values = {"plan_file": mine}
-    config = AppConfig((ModelConfig(DIGITS, **values),), boards=M3, planner="static")  # type: ignore[arg-type]
-    with pytest.raises(AppError, match=f"digits: .*{says}.* Drop one of them"):
-        generate(config, tmp_path / "app", TFLM, golden=False)
+@pytest.mark.parametrize("plan", ["online", "static"])
+def test_a_table_is_made_here(tmp_path: Path, plan: str) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_text('{"offsets": null}')
+    config = AppConfig((ModelConfig(DIGITS, plan=plan, plan_file=mine),), boards=M3)
+    with pytest.raises(AppError, match=f"digits: plan_file and plan: {plan} exclude each other. Drop one of them"):
+        generate(AppRequest(config, tmp_path / "app", TFLM, golden=False))
 
 
 def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
@@ -93,16 +89,16 @@ def test_unknown_scratch_has_no_place(tmp_path: Path) -> None:
     source.write_text("")
     (tmp_path / "my.h").write_text("")
     custom = CustomOperatorConfig("SOFTMAX", "Register_MY", "my.h", (source,))
-    config = AppConfig((ModelConfig(DIGITS, custom_operators=(custom,)),), boards=M3, planner="static")
+    config = AppConfig((ModelConfig(DIGITS, plan="static", custom_operators=(custom,)),), boards=M3)
     with pytest.raises(PlanError, match="those of SOFTMAX are not known"):
-        generate(config, tmp_path / "app", TFLM, golden=False)
+        generate(AppRequest(config, tmp_path / "app", TFLM, golden=False))
 
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_generate_says_so(tool: Tool) -> None:
-    said = tool("generate", DIGITS, "-o", "app", "-b", "mps2/an385", "--kernels", "reference", "--planner", "static",
-                "--overlap", "off")  # fmt: skip
+    said = tool("generate", DIGITS, "-o", "app", "-b", "mps2/an385", "--kernels", "reference", "--plan", "static",
+                "--no-in-place")  # fmt: skip
     assert said.code == 0, said.err
     assert "head 2560, from a table in the app" in said.out
-    assert "planner: static" in Path("app/tflm/app.yaml").read_text()
+    assert "  plan: static" in Path("app/tflm/app.yaml").read_text()
     assert tool("generate", "-o", "app", "--check").code == 0

@@ -10,9 +10,10 @@ import pytest
 
 from tests.helpers.checkout import ROOT
 from tflm_zephyr.boards import load_board
-from tflm_zephyr.codegen import AppConfig, Generated, ModelConfig
+from tflm_zephyr.codegen import AppRequest, Generated
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint import Runs, generate_within, verdict
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 
 DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
@@ -22,7 +23,7 @@ PLENTY = 4 << 20
 
 def made(tmp_path: Path, **values: object) -> Generated:
     config = AppConfig((ModelConfig(DIGITS),), boards=(BOARD,), **values)  # type: ignore[arg-type]
-    return generate_within(config, tmp_path / "app", tflm_of(None), golden=False)
+    return generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))
 
 
 def flash(app: Generated) -> int:
@@ -84,4 +85,4 @@ def test_work_that_ram_takes_may_be_too_much(tmp_path: Path) -> None:
 def test_a_board_whose_flash_is_not_known_says_so(tmp_path: Path) -> None:
     config = AppConfig((ModelConfig(DIGITS),), boards=("qemu_cortex_m3",), flash=PLENTY)
     with pytest.raises(AppError, match="its flash on qemu_cortex_m3 cannot be estimated, as "):
-        generate_within(config, tmp_path / "app", tflm_of(None), golden=False)
+        generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))

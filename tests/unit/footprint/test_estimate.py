@@ -11,7 +11,6 @@ import pytest
 
 from tests.helpers.app_specs import changed
 from tflm_zephyr.boards.board import Board, known_boards, load_board
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.interpreter_spec import (
     CallSpec,
     InterpreterSpec,
@@ -34,6 +33,7 @@ from tflm_zephyr.footprint.estimate import (
 )
 from tflm_zephyr.kernels import code_size
 from tflm_zephyr.kernels.code_size import RESOLVER_ENTRY_BYTES, Bytes, KernelRow, KernelTable, dump_tables
+from tflm_zephyr.options import ModelConfig
 from tflm_zephyr.tflm.pins import PINNED_REVISION
 
 DIV, EXP = "libgcc.a(_div.o).text", "libm.a(exp.o).text"

@@ -11,11 +11,11 @@ import pytest
 from tests.helpers.heads import plan_head
 from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.boards.board import Board, known_boards, load_board
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.footprint.estimate import RegionEstimate, Verdict
 from tflm_zephyr.footprint.fit_remedies import Remedy, own_buffer, remedies
 from tflm_zephyr.kernels.libraries import kernel_library
 from tflm_zephyr.model.reader import parse_model
+from tflm_zephyr.options import AppConfig, ModelConfig
 
 NS = Board("kit/chip/ns", description="made up", core="cortex-m33", flash_kib=10, ram_kib=10)
 WHOLE = Board("kit/chip", description="made up", core="cortex-m33", flash_kib=40, ram_kib=4)

@@ -21,7 +21,7 @@ def test_equal_placings_are_one_map(tool: Tool) -> None:
     assert [one.names for one in both] == [("greedy", "packed"), ("in_place", "shipped", "compiled")]
     assert [one.head_bytes for one in both] == [8192, 4096]
     assert both[1].title == "In-place = This plan = Compiled"
-    alone, compiled = maps(plan(tool, "--overlap", "off"))
+    alone, compiled = maps(plan(tool, "--no-in-place"))
     assert alone.names == ("greedy", "packed", "in_place", "shipped")
     assert compiled.names == ("compiled",)
     assert compiled.head_bytes == 4096

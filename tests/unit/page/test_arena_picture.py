@@ -36,7 +36,7 @@ def test_two_panels_before_and_after(tool: Tool) -> None:
 
 def test_one_panel_where_nothing_is_gained(tool: Tool) -> None:
     Path("net.tflite").write_bytes(hostile())
-    assert tool(*ASKED, "--overlap", "off", "--svg", "a.svg").code == 0
+    assert tool(*ASKED, "--no-in-place", "--svg", "a.svg").code == 0
     texts = [text.text or "" for text in ElementTree.fromstring(Path("a.svg").read_text()).iter(f"{SVG}text")]
     assert any(text.startswith("This plan: ") for text in texts) and not any("greedy" in text for text in texts)
 

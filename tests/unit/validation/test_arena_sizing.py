@@ -16,11 +16,11 @@ from tests.helpers.sizing_device import Device, StackDevice
 from tests.helpers.small_models import dense
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.cli.report import size as report
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import BoardError, DeviceError
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 from tflm_zephyr.validation.arena_sizing import MeasuredSizes, emulator_for, measure_app, measuring_app, room_for
 
@@ -135,7 +135,7 @@ def compiled_app(folder: Path) -> AppSpec:
     model = folder / "dense.tflite"
     model.write_bytes(dense())
     config = AppConfig((ModelConfig(model),), "app", (M3.name,), kernels="reference", backend="compiled")
-    return generate(config, folder / "app", tflm_of(None), golden=False).spec
+    return generate(AppRequest(config, folder / "app", tflm_of(None), golden=False)).spec
 
 
 def test_a_planned_arena_leaves_the_stack_to_measure(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tflm_zephyr.codegen import AppConfig, AppManifest, FileChange, Generated, app_files, app_folder, render_starters
+from tflm_zephyr.codegen import AppManifest, FileChange, Generated, app_files, app_folder, render_starters
 from tflm_zephyr.footprint import BoardFit
+from tflm_zephyr.options import AppConfig
 
 
 def manifest_of(made: Generated, fits: Sequence[BoardFit]) -> AppManifest:

@@ -4,52 +4,57 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.build import in_workspace
 from tflm_zephyr.cli.commands.outcome import Say
-from tflm_zephyr.codegen import AppConfig, ModelConfig, app_file
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.plain_values import did_you_mean
+from tflm_zephyr.options import (
+    COMPILED,
+    INTERPRETER,
+    AppConfig,
+    ModelConfig,
+    app_file,
+    foreign_options,
+    implied_backend,
+    listed,
+    refuse_exclusions,
+    refuse_foreign,
+    with_given,
+)
+from tflm_zephyr.plain_values import did_you_mean, shown
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Workspace
     from tflm_zephyr.tflm import TflmRevision
 
 
-_OF_APP = (
-    *("name", "kernels", "tflm", "debug", "model_data", "planner", "host_link"),
-    *("backend", "rows", "stream_input", "ram", "flash", "slower", "fast_kernels"),
-)
+ARCHITECTURES = ("arc", "arm", "arm64", "mips", "nios2", "openrisc", "posix", "riscv", "rx", "sparc", "x86", "xtensa")
+"""Zephyr's names of architectures; tflm_model() has one of them for a core that is no Cortex-M."""
 
 
-def config_of(args: argparse.Namespace) -> AppConfig:
-    """The config of the app file or of the given models, with the other flags applied. Paths are absolute."""
-    if args.app is not None:
-        if args.model:
+def config_of(args: argparse.Namespace, own: Path | None = None) -> AppConfig:
+    """The config of the app file or of the models named, with the other flags applied. Paths are absolute.
+
+    `own` is the app's own file, which is read without --app; MODEL is then a new model of that app.
+    """
+    file = args.app or own
+    if file is not None:
+        if args.model and args.app is not None:
             raise AppError(
-                "the app file already names the models", where=str(args.app), hint="Give MODEL or --app, not both"
+                "the app file already names the models", where=str(file), hint="Give MODEL or --app, not both"
             )
-        config = app_file.load_app_file(args.app)
+        config = app_file.load_app_file(file)
     else:
         if not args.model:
             hint = "Name a .tflite file, or an app file with --app"
             raise AppError("no model", where=args.tflm_command, hint=hint)
-        config = AppConfig(models=tuple(ModelConfig(_absolute(path)) for path in args.model))
-    given = {name: getattr(args, name, None) for name in _OF_APP}
-    given["boards"] = tuple(args.board) if args.board else None
-    per_model = {name: getattr(args, name, None) for name in ("arena", "plan", "overlap", "order", "runs")}
-    inputs = getattr(args, "inputs", None)
-    per_model["inputs"] = _absolute(inputs) if inputs else None
-    own = getattr(args, "plan_file", None)
-    per_model["plan_file"] = _absolute(own) if own else None
-    models = tuple(replace(model, **_set(per_model)) for model in config.models)
-    config = replace(config, models=models, **_set(given))
-    return with_backend(config, args, args.app)
+        config = AppConfig(models=tuple(ModelConfig(absolute(path)) for path in args.model))
+    return with_backend(with_given(config, vars(args)), args, file)
 
 
 def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None = None) -> AppConfig:
@@ -58,41 +63,20 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
     Raises AppError for options that the backend does not have.
     """
     if file is None and args.backend is None:
-        config = replace(config, backend=_implied_backend(config))
-    if config.rows and config.ram is not None:
-        what = "rows and ram exclude each other: ram runs layers row by row by itself where the model fits only so"
-        raise AppError(what, where=str(file or args.tflm_command), hint="Drop rows; for the least RAM, drop ram")
-    if config.backend == "interpreter" and config.wants_compiled_code:
-        typed = args.backend is not None
-        what = f"{_named(config, args)} for compiled code, and {'--backend' if typed else 'the backend'} is interpreter"
-        hint = "Take --backend compiled" if file is None or typed else "Set backend: compiled, or drop the option"
-        raise AppError(what, where=str(file or args.tflm_command), hint=hint)
+        config = replace(config, backend=implied_backend(config))
+    where = str(file or args.tflm_command)
+    refuse_exclusions(config, where)
+    if config.backend == INTERPRETER:
+        refuse_foreign([config], INTERPRETER, where)
     return config
 
 
-def backend_notes(config: AppConfig, args: argparse.Namespace) -> tuple[str, ...]:
-    """A note where options of the command line imply compiled code."""
-    if args.app is not None or args.backend is not None or config.backend != "compiled":
+def backend_notes(config: AppConfig, args: argparse.Namespace, file: Path | None) -> tuple[str, ...]:
+    """A note where options of the command line imply compiled code; `file` is the app file that was read."""
+    if file is not None or args.backend is not None or config.backend != COMPILED:
         return ()
-    return (f"backend compiled, as {_named(config, args)} for compiled code",)
-
-
-def _implied_backend(config: AppConfig) -> str:
-    """The backend of an app whose flags name none: one that can have what they ask for."""
-    if config.flash is not None:
-        return "auto"
-    return "compiled" if config.wants_compiled_code else config.backend
-
-
-def _named(config: AppConfig, args: argparse.Namespace) -> str:
-    """The options that only compiled code has and that are given, as typed or as in the app file, with their verb."""
-    given = [("rows", config.rows), ("stream_input", config.stream_input)]
-    given += [("ram", config.ram is not None), ("slower", config.slower is not None)]
-    given += [("fast_kernels", config.fast_kernels)]
-    words = [name for name, is_given in given if is_given]
-    names = [f"--{name.replace('_', '-')}" if getattr(args, name, None) is not None else f"{name}:" for name in words]
-    *most, last = names
-    return f"{', '.join(most)}{' and ' if most else ''}{last} {'is' if not most else 'are'}"
+    names = [row.flag for row in foreign_options(config, INTERPRETER)]
+    return (f"backend compiled, as {listed(names)} {'is' if len(names) == 1 else 'are'} for compiled code",)
 
 
 def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = None) -> tuple[Board, ...]:
@@ -109,6 +93,17 @@ def boards_of(config: AppConfig, workspace: Workspace | None, say: Say | None = 
                 f"{f'; {asked}' if asked else ''}"
             )
     return boards if workspace is None else tuple(in_workspace(board, workspace) for board in boards)
+
+
+def board_with(core: str, others: Collection[str] = ()) -> Board:
+    """A board with this core, which is one of kernels.CORES or of `others`, and no other facts. Raises AppError."""
+    from tflm_zephyr.kernels import CORES
+
+    if core not in CORES and core not in others:
+        asked = did_you_mean(core, CORES)
+        hint = f"Known are {', '.join(sorted((*CORES, *others)))}"
+        raise AppError(f"no core {shown(core)}{f'; {asked}' if asked else ''}", where="--core", hint=hint)
+    return Board(core, core=core)
 
 
 def tflm_for(config: AppConfig, boards: tuple[Board, ...], workspace: Workspace | None) -> TflmRevision:
@@ -140,10 +135,6 @@ def compiler_for(app: Path) -> str:
     return compiler_here() if measurements_path(app).is_file() else ""
 
 
-def _absolute(path: Path) -> Path:
+def absolute(path: Path) -> Path:
     """`path` with its folder's links followed, so that `..` means the same wherever it is read again."""
     return path.parent.resolve() / path.name
-
-
-def _set(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}

@@ -15,14 +15,14 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import AppManifest, load_manifest
+from tflm_zephyr.codegen import AppManifest, AppRequest, load_manifest
 from tflm_zephyr.device.console import RunResult, gather_results
 from tflm_zephyr.device.transport import DeviceTarget, Link, Route, default_board, route
 from tflm_zephyr.errors import AppError, BuildError, DeviceError
 from tflm_zephyr.files import read_if_there
 
 DEFAULT_TIMEOUT_S = 60.0
-_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash", "record", "no_icount", "timeout")
+_OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash_first", "record", "no_icount", "timeout")
 
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
@@ -68,7 +68,7 @@ def _allocation_recording_app(args: argparse.Namespace, board: Board, workspace:
     config = load_config(args.app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    made = generate_within(config, args.app, tflm, boards=boards, keep_golden=True)
+    made = generate_within(AppRequest(config, args.app, tflm, boards=boards, keep_golden=True))
     return write_recording_app(made.spec, board, args.app)
 
 
@@ -100,7 +100,7 @@ def do_run(args: argparse.Namespace, say: Say) -> Done:
         manifest,
         board,
         timeout_s=args.timeout or DEFAULT_TIMEOUT_S,
-        action=(lambda: _flash(args, board, say)) if args.flash else None,
+        action=(lambda: _flash(args, board, say)) if args.flash_first else None,
         on_line=say if args.verbose else None,
     )
     failed = any(result.status == "fail" for result in results)
@@ -142,9 +142,9 @@ def refuse_host_link(app: Path, build_dir: Path) -> None:
 
 def _route(args: argparse.Namespace) -> Route:
     """The route to the app: a port, or the emulator of the first board that has one."""
-    on_board = args.target == "serial" or args.port is not None or args.dev_id is not None or args.flash
+    on_board = args.target == "serial" or args.port is not None or args.dev_id is not None or args.flash_first
     if args.target == "qemu" and on_board:
-        raise AppError("--port and --flash are for boards, not QEMU", where="run", hint="Leave --target qemu out")
+        raise AppError("--port and --flash-first are for boards, not QEMU", where="run", hint="Leave --target qemu out")
     target = DeviceTarget(
         app=args.app,
         board=args.board or "",
@@ -160,8 +160,8 @@ def _route(args: argparse.Namespace) -> Route:
         refuse_flags(args, ["no_icount"], "is for QEMU, not for a board")
     elif not on_board:
         refuse_flags(args, ["baudrate"], "is for boards, not for QEMU")
-    if args.flash and not found.transport.capabilities.can_flash:
-        raise AppError("is not flashed", where=found.transport.name, hint="Leave --flash out")
+    if args.flash_first and not found.transport.capabilities.can_flash:
+        raise AppError("is not flashed", where=found.transport.name, hint="Leave --flash-first out")
     if args.record and found.board is not None:  # its build folder depends on the board
         found = route(replace(target, board=found.board.name, build_dir=_build_dir(args, found.board)))
     return found

@@ -14,7 +14,7 @@ from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
-from tflm_zephyr.codegen import AppConfig, AppSpec, app_folder, identifier, with_held
+from tflm_zephyr.codegen import AppRequest, AppSpec, app_folder, identifier, with_held
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import (
     CLOSE,
@@ -29,6 +29,7 @@ from tflm_zephyr.footprint import (
     with_compiled_code,
 )
 from tflm_zephyr.host import golden_outputs
+from tflm_zephyr.options import AppConfig
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Workspace
@@ -49,7 +50,7 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     workspace = find_workspace_if_any(args.workspace, app=folder)
     boards = boards_of(config, workspace, say)
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(folder)
-    made = generate_within(config, folder, tflm, boards=boards, golden=False, compiler=compiler)
+    made = generate_within(AppRequest(config, folder, tflm, boards=boards, golden=False, compiler=compiler))
     fits = board_fits(folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
     plain = {"app": made.spec.name, "boards": report.fits_json(fits), "notes": list(made.notes)}
@@ -116,7 +117,7 @@ def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace:
     from tflm_zephyr.codegen import generate
 
     tflm = tflm_for(config, boards, workspace)
-    return generate(config, folder, tflm, boards=boards, golden=False, compiler=compiler_for(folder))
+    return generate(AppRequest(config, folder, tflm, boards=boards, golden=False, compiler=compiler_for(folder)))
 
 
 def _sure(made: Generated) -> tuple[bool, ...]:

@@ -21,9 +21,8 @@ from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.cli.report import update as report_update
 from tflm_zephyr.codegen import (
-    AppConfig,
+    AppRequest,
     AppSpec,
-    app_file,
     app_files,
     app_folder,
     identifier,
@@ -36,6 +35,7 @@ from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
 from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within
+from tflm_zephyr.options import AppConfig, app_file
 
 
 class NextStep(TypedDict):
@@ -47,18 +47,18 @@ class NextStep(TypedDict):
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
-    """`generate`: write an app, or bring one up to date, or with --check compare it."""
+    """`generate`: write an app, or bring one up to date, or with --check compare it. Exit code 1 if no board fits."""
     from tflm_zephyr.build import find_workspace_if_any
 
     if args.check:
         refuse_flags(args, ["force"], "replaces files, and --check writes none", "Give one of them")
-    config, app = _config_and_folder(args)
+    config, app, file = _config_and_folder(args)
     workspace = find_workspace_if_any(args.workspace, app=app)
     boards = boards_of(config, workspace, say)
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
     with reference_runs("references", quiet=args.quiet) as on_run:
-        made = generate_within(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run)
-    made = replace(made, notes=(*backend_notes(config, args), *made.notes))
+        made = generate_within(AppRequest(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run))
+    made = replace(made, notes=(*backend_notes(config, args, file), *made.notes))
     workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
     if args.check:
@@ -76,7 +76,8 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         write_new(workflow, steps, force=args.force)
     update = None if before is None else update_of(before, made, fits, config)
     return Done(
-        text.generated(
+        code=1 if all(fit.verdict.fits == NO for fit in fits) else 0,
+        text=text.generated(
             app,
             made,
             change,
@@ -85,7 +86,7 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             update=[] if update is None else report_update.lines(update),
             **_next(app, made.spec, fits, workspace is not None),
         ),
-        {
+        json={
             **text.change_json(app, change),
             **text.app_json(made),
             "fit": report_fit.fits_json(fits),
@@ -106,25 +107,23 @@ def _next(app: Path, spec: AppSpec, fits: Sequence[BoardFit], workspace: bool) -
     }
 
 
-def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path]:
-    """The app's config from flags or app file, and its folder. An app that is there remembers its options."""
+def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path, Path | None]:
+    """The app's config, its folder, and the app file that was read. An app that is there remembers its options."""
     folder: Path | None = args.output
     if folder is None and args.app is not None:
         app_folder.refuse_old_layout(args.app.parent)
         folder = app_folder.app_around(args.app)
     if folder is not None:
         app_folder.refuse_old_layout(folder)
-    given: list[Path] = []
     own = None if folder is None else own_path(folder, app_file.NAME)
-    if args.app is None and own is not None and own.is_file():
-        args.app, given, args.model = own, args.model, []
-    config = config_of(args)
+    file = args.app or (own if own is not None and own.is_file() else None)
+    config = config_of(args, file)
     if folder is None:
-        where = "generate" if args.app is None else str(args.app)
+        where = "generate" if file is None else str(file)
         raise AppError("no folder for the app", where=where, hint="Name one with -o APP")
-    if args.app is not None and own is not None and args.app.resolve() == own.resolve():
-        config = with_new_models(with_held(config, folder), given, folder)
-    return replace(config, name=config.name or identifier(folder.resolve().name)), folder
+    if file is not None and own is not None and file.resolve() == own.resolve():
+        config = with_new_models(with_held(config, folder), args.model, folder)
+    return replace(config, name=config.name or identifier(folder.resolve().name)), folder, file
 
 
 def _repository(app: Path) -> Path:

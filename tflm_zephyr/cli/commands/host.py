@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import AppManifest, ModelSpec, load_config, load_manifest
+from tflm_zephyr.codegen import AppManifest, AppRequest, ModelSpec, load_config, load_manifest
 from tflm_zephyr.device.console import Arena, Check, Output, RunResult, SelfTestRun
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
@@ -29,7 +29,7 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
     manifest = load_manifest(args.app)
     config = load_config(args.app)
-    made = generate_within(config, args.app, tflm_of(None), keep_golden=True)
+    made = generate_within(AppRequest(config, args.app, tflm_of(None), keep_golden=True))
     for model in made.spec.models:
         if manifest.sha256.get(model.ident) != model.sha256:
             raise AppError(

@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflm_zephyr.boards import Board
-from tflm_zephyr.cli.commands.configuration import tflm_for, with_backend
+from tflm_zephyr.cli.commands.configuration import ARCHITECTURES, board_with, tflm_for, with_backend
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.codegen import (
-    AppConfig,
+    AppRequest,
     Generated,
     LibrarySpec,
-    ModelConfig,
     ModelSpec,
     check_labels,
     generate,
@@ -25,27 +23,28 @@ from tflm_zephyr.codegen import (
 )
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import read_if_there, write_atomically
+from tflm_zephyr.options import AppConfig, ModelConfig, with_given
 
 if TYPE_CHECKING:
     from tflm_zephyr.build import Workspace
-
-_STATIC = "static"
 
 
 def do_library(args: argparse.Namespace, say: Say) -> Done:
     """`library`: files whose content is the same stay untouched, so that no build compiles them again."""
     config = _config(args)
-    boards = (Board("this build", core=args.core),)
+    boards = (replace(board_with(args.core, ARCHITECTURES), name="this build"),)
     made = generate(
-        config,
-        args.output,
-        tflm_for(config, boards, _workspace(args)),
-        boards=boards,
-        golden=False,
-        measured=False,
+        AppRequest(
+            config,
+            args.output,
+            tflm_for(config, boards, _workspace(args)),
+            boards=boards,
+            golden=False,
+            measured=False,
+        )
     )
     (model,) = made.spec.models
-    library = LibrarySpec(_labels(args.labels, model), args.arena_section)
+    library = LibrarySpec(_labels(args.labels, model), args.arena_section or "")
     files = render_library(replace(made.spec, library=library))
     written = [path for path, data in files.items() if read_if_there(args.output / path) != data]
     for path in written:
@@ -55,20 +54,8 @@ def do_library(args: argparse.Namespace, say: Say) -> Done:
 
 def _config(args: argparse.Namespace) -> AppConfig:
     name = library_name(args.name or identifier(args.model.stem))
-    model = ModelConfig(
-        args.model,
-        name=name,
-        arena=args.arena,
-        plan="packed" if args.plan == _STATIC else args.plan,
-        plan_file=args.plan_file,
-        overlap=args.overlap or "auto",
-        order=args.order or "auto",
-    )
-    planner = _STATIC if args.plan == _STATIC else "tflm"
-    config = AppConfig((model,), name=name, kernels=args.kernels, debug=args.debug, planner=planner)
-    names = "backend", "rows", "stream_input", "fast_kernels", "ram", "slower"
-    given = {name: getattr(args, name) for name in names}
-    return with_backend(replace(config, **{name: value for name, value in given.items() if value is not None}), args)
+    config = with_given(AppConfig((ModelConfig(args.model, name=name),)), {**vars(args), "name": name})
+    return with_backend(config, args)
 
 
 def _workspace(args: argparse.Namespace) -> Workspace | None:

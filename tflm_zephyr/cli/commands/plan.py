@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tflm_zephyr.cli.commands.configuration import boards_of, tflm_for
+from tflm_zephyr.cli.commands.configuration import board_with, boards_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import plan as report
@@ -19,21 +19,21 @@ from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.files import write_atomically, write_new
 
 if TYPE_CHECKING:
-    from tflm_zephyr.boards import Board
-    from tflm_zephyr.codegen import AppConfig, AppKernels, ModelConfig
+    from tflm_zephyr.codegen import AppKernels
     from tflm_zephyr.model import Model
+    from tflm_zephyr.options import AppConfig, ModelConfig
     from tflm_zephyr.page import Picture
     from tflm_zephyr.tflm import TflmRevision
 
 
 _OF_MODELS = (
-    *("board", "core", "overlap", "order", "plan_file", "arena", "preallocate"),
+    *("board", "core", "no_in_place", "order", "plan_file", "arena", "preallocated"),
     *("map", "svg", "png", "preserve_inputs", "preserve_all", "variables"),
 )
 
 
 _NOT_OF_ROWS = (
-    *("output", "overlap", "order", "plan_file", "arena", "preallocate", "map"),
+    *("output", "no_in_place", "order", "plan_file", "arena", "preallocated", "map"),
     *("preserve_inputs", "preserve_all", "variables"),
 )
 
@@ -127,7 +127,7 @@ def _front(front: dict[str, Any]) -> Picture:
 def _plan_several(args: argparse.Namespace) -> Done:
     refuse_flags(
         args,
-        ("output", "plan_file", "map", "svg", "png", "force", "preallocate"),
+        ("output", "plan_file", "map", "svg", "png", "force", "preallocated"),
         "is for one model",
         "Plan the models one by one",
     )
@@ -156,7 +156,7 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     registrations = {key: key[1] for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
     search = Search(running, kernels.libraries, registrations)
-    options = CompilerOptions(fast=args.fast_kernels, pick=True)
+    options = CompilerOptions(fast=args.fast_kernels is not None, pick=True)
     points = search.front(options)
     try:
         streamed = front.Streamed(search.front(replace(options, stream=True)))
@@ -190,7 +190,7 @@ def _asked(args: argparse.Namespace) -> tuple[list[Model], AppConfig, AppKernels
 
     config = _config(args)
     workspace = find_workspace_if_any(args.workspace, app=Path())
-    boards = boards_of(config, workspace) if args.core is None else (_board_with(args.core),)
+    boards = boards_of(config, workspace) if args.core is None else (board_with(args.core),)
     models = [load_model(path) for path in args.model]
     tflm = tflm_for(config, boards, workspace)
     kernels = app_kernels(config, models, boards, tflm)
@@ -252,32 +252,11 @@ def _refused(model: Model, kernels: AppKernels) -> tuple[str, ...]:
 
 def _config(args: argparse.Namespace) -> AppConfig:
     """The app config that `generate` would have with these flags."""
-    from tflm_zephyr.codegen import AppConfig, ModelConfig, PreallocatedConfig
+    from tflm_zephyr.options import AppConfig, ModelConfig, PreallocatedConfig, with_given
 
-    preallocated = tuple(PreallocatedConfig(name) for name in args.preallocate)
-    models = tuple(
-        ModelConfig(
-            path,
-            arena=args.arena,
-            overlap=args.overlap or "auto",
-            order=args.order or "auto",
-            preallocated=preallocated,
-            plan_file=args.plan_file,
-        )
-        for path in args.model
-    )
-    config = AppConfig(models, kernels=args.kernels, tflm=args.tflm)
-    return replace(config, boards=tuple(args.board)) if args.board else config
-
-
-def _board_with(core: str) -> Board:
-    """A board with this core and no other facts."""
-    from tflm_zephyr.boards import Board
-    from tflm_zephyr.kernels import CORES
-
-    if core not in CORES:
-        raise AppError(f"no core '{core}'", where="--core", hint=f"Known are {', '.join(sorted(CORES))}")
-    return Board(core, core=core)
+    config = AppConfig(tuple(map(ModelConfig, args.model)))
+    preallocated = [PreallocatedConfig(name) for name in args.preallocated or ()]
+    return with_given(config, {**vars(args), "preallocated": preallocated or None})
 
 
 def _plan_csv(args: argparse.Namespace, path: Path) -> Done:

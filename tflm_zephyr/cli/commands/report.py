@@ -16,10 +16,11 @@ from tflm_zephyr.cli.commands.plan import with_compiled
 from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import compare as report
 from tflm_zephyr.cli.report import plan as plan_report
-from tflm_zephyr.codegen import AppManifest, app_file, app_kernels, load_config, load_manifest, own_path
+from tflm_zephyr.codegen import AppManifest, AppRequest, app_kernels, load_config, load_manifest, own_path
 from tflm_zephyr.documents import Document, enveloped, load_documents
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.files import read_if_there, write_new
+from tflm_zephyr.options import COMPILED, app_file, options_of
 from tflm_zephyr.page import MADE_HERE, bundle, comparison, page, summary
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def do_report(args: argparse.Namespace, say: Say) -> Done:
         raise AppError("--markdown and --json contradict each other", where="report", hint="Give one")
     if args.compare:
         return _compare(args, say)
-    documents = [document for source in args.source for document in _documents(source, say)]
+    documents = [document for source in args.source for document in _documents(source, args, say)]
     found = bundle(documents, args.title or "")
     if args.output is not None:
         write_page(args.output, page(documents, args.title or ""), force=args.force)
@@ -49,7 +50,7 @@ def do_report(args: argparse.Namespace, say: Say) -> Done:
 def _compare(args: argparse.Namespace, say: Say) -> Done:
     if len(args.source) < 2:
         raise AppError("compares two sources at least", where="--compare", hint="Name two apps, models or documents")
-    sources = [_documents(source, say) for source in args.source]
+    sources = [_documents(source, args, say) for source in args.source]
     names = _names(args.source)
     found = comparison([bundle(documents) for documents in sources], names)
     document = enveloped("comparison", found, args.command_line)
@@ -78,24 +79,37 @@ def write_page(path: Path, text: str, *, force: bool) -> None:
     write_new(path, text.encode(), force=force)
 
 
-def _documents(source: Path, say: Say) -> list[Document]:
+def _documents(source: Path, args: argparse.Namespace, say: Say) -> list[Document]:
     """The documents of an app's folder, of a .tflite, or in a JSON file."""
+    if source.suffix.lower() == ".tflite" and not source.is_dir():
+        return of_model(source, args)
+    refuse_flags(args, [row.dest for row in options_of("report")], f"is for a .tflite, and {source} is none")
     if source.is_dir():
         return list(_of_app(source, say))
-    if source.suffix.lower() == ".tflite":
-        return of_model(source)
     if source.suffix.lower() != ".json":
         hint = "Name an app's folder, a .tflite, or a .json that --json printed"
         raise ToolError("no such file" if not source.exists() else "is none of these", where=str(source), hint=hint)
     return load_documents(source)
 
 
-def of_model(path: Path) -> list[Document]:
-    """The inspection of a model, and where an app can run it its plan and the boards that it fits."""
+def of_model(path: Path, args: argparse.Namespace | None = None) -> list[Document]:
+    """The inspection of a model, and where an app can run it its plan and the boards that it fits.
+
+    `args` has options of the app: they are those of `fit`, and `plan` has those of the board.
+    """
     found = [_made("inspect", path)]
     if not any(operator["refused"] for operator in found[0]["operators"]):
-        found += [_made("plan", path), _made("fit", path)]
+        found += [_made("plan", path, *_typed(args, "plan")), _made("fit", path, *_typed(args, "fit"))]
     return found
+
+
+def _typed(args: argparse.Namespace | None, command: str) -> Iterable[object]:
+    """The options of `command` that `report` was given, as words of its command line."""
+    for row in [row for row in options_of(command) if row in options_of("report")]:
+        value = getattr(args, row.dest, None) if command == "fit" or row.option.backend != COMPILED else None
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None:
+                yield from [row.flag] if row.kind is bool else [row.flag, one]
 
 
 def _made(*words: object) -> Document:
@@ -120,7 +134,7 @@ def _of_app(app: Path, say: Say) -> Iterable[Document]:
     workspace = find_workspace_if_any(None, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    made = generate_within(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler_for(app))
+    made = generate_within(AppRequest(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler_for(app)))
     for model in made.spec.models:
         if manifest.sha256.get(model.ident) != model.sha256:
             what = f"model {model.ident} has changed since the app was generated"

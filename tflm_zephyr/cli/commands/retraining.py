@@ -10,21 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.cli.commands.app_writing import manifest_of
-from tflm_zephyr.codegen import (
-    AppConfig,
-    AppManifest,
-    Generated,
-    ModelChange,
-    ModelConfig,
-    app_folder,
-    identifier,
-    model_changes,
-    own_path,
-)
+from tflm_zephyr.codegen import AppManifest, Generated, ModelChange, app_folder, identifier, model_changes, own_path
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.files import read_if_there
 from tflm_zephyr.footprint import BoardFit
 from tflm_zephyr.model import parse_model
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tensors import Dataset, load_dataset, with_class_numbers
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import size as report
 from tflm_zephyr.codegen import (
-    app_file,
+    AppRequest,
     dump_measurements,
     load_config,
     load_manifest,
@@ -28,6 +28,7 @@ from tflm_zephyr.device.transport import DeviceTarget, Link, route
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically
 from tflm_zephyr.footprint import Runs, generate_within
+from tflm_zephyr.options import app_file
 from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
 
 
@@ -42,7 +43,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     workspace = find_workspace(args.workspace, app=app)
     boards = boards_of(config, workspace)
     tflm = tflm_for(config, boards, workspace)
-    spec = generate_within(config, app, tflm, boards=boards, keep_golden=True, measured=False).spec
+    spec = generate_within(AppRequest(config, app, tflm, boards=boards, keep_golden=True, measured=False)).spec
     asked = tuple(load_board(name) for name in dict.fromkeys(args.board)) if args.board else boards
     for board in asked:
         if board.name not in config.boards:
@@ -76,7 +77,7 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
     )
     path = measurements_path(app)
     write_atomically(path, dump_measurements(measured))
-    made = generate_within(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler)
+    made = generate_within(AppRequest(config, app, tflm, boards=boards, keep_golden=True, compiler=compiler))
     fits = board_fits(app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     try:
         write_app(app, made, config, fits)

@@ -9,8 +9,8 @@ from tflm_zephyr.codegen.backends.backend import Backend
 from tflm_zephyr.codegen.backends.compiled import Compiled
 from tflm_zephyr.codegen.backends.interpreter import Interpreter
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import COMPILED, INTERPRETER
 
-INTERPRETER, COMPILED = Interpreter.name, Compiled.name
 BACKENDS: dict[str, Callable[[], Backend]] = {COMPILED: Compiled, INTERPRETER: Interpreter}
 
 

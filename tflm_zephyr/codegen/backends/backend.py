@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, prepare
 from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import TflmRevision
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_zephyr.codegen.app_file import AUTO, ModelConfig
-from tflm_zephyr.codegen.backends import COMPILED, INTERPRETER, backend_of
+from tflm_zephyr.boards import AUTO
+from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
 from tflm_zephyr.codegen.backends.compiled import CompiledSpec
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import COMPILED, INTERPRETER, ModelConfig
 
 
 def chosen_backend(

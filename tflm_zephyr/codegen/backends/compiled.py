@@ -9,15 +9,7 @@ from typing import Any, ClassVar
 
 from tflm_zephyr.arena import ArenaPlan
 from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.backends.backend import (
-    Backend,
-    BackendSizes,
-    BuildSetup,
-    SizePart,
-    SourceLists,
-    prepared_once,
-)
+from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
 from tflm_zephyr.codegen.backends.compiled_sizes import savings
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
@@ -30,6 +22,7 @@ from tflm_zephyr.kernel_costs import FAST
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
+from tflm_zephyr.options import COMPILED, AppConfig, ModelConfig, refuse_foreign
 from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 
 _ROW_BUFFER_BYTES = 20
@@ -123,7 +116,7 @@ def core_of(library: KernelLibrary) -> str:
 class Compiled(Backend):
     """Kernel calls with constant parameters, in one arena that the compiler plans."""
 
-    name: ClassVar[str] = "compiled"
+    name: ClassVar[str] = COMPILED
     templates: ClassVar[str] = "compiled"
     cmake_include: ClassVar[str] = "cmake/compiled.cmake"
     zephyr_modules: ClassVar[tuple[str, ...]] = ("tflite-micro",)
@@ -133,7 +126,8 @@ class Compiled(Backend):
 
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
         """See Backend. The order of the operators is that of the interpreter's arena."""
-        _check(config, setup)
+        _check_library(config, setup)
+        refuse_foreign([setup.app, config], COMPILED, config.label)
         return prepared_once(config, model, setup)
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
@@ -393,27 +387,6 @@ def _list_name(values: Sequence[int]) -> str:
 def uses_tflm(program: CompiledModel) -> bool:
     """Whether layers call functions of TFLM's headers."""
     return any(header.startswith("tensorflow/") for header in program.headers)
-
-
-def _check(config: ModelConfig, setup: BuildSetup) -> None:
-    """AppError for options that are the interpreter's alone."""
-    app = setup.app
-    _check_library(config, setup)
-    own = {
-        "planner: static": app.planner != "tflm",
-        "tflm: module": app.tflm != "selected",
-        "shared_arena": app.shared_arena,
-        "plan_file": config.plan_file is not None,
-        "preallocated": bool(config.preallocated),
-        "arena": config.arena is not None,
-        "plan": config.plan != "packed",
-        "overlap": config.overlap != "auto",
-    }
-    names = [name for name, given in own.items() if given]
-    if names:
-        what = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} the interpreter's"
-        hint = f"Use the backend interpreter, or drop the option{'s' * (len(names) > 1)}"
-        raise AppError(what, where=config.label, hint=hint)
 
 
 def _check_library(config: ModelConfig, setup: BuildSetup) -> None:

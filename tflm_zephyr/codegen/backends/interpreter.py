@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from tflm_zephyr.codegen.app_file import ModelConfig
-from tflm_zephyr.codegen.backends.backend import (
-    Backend,
-    BackendSizes,
-    BuildSetup,
-    SizePart,
-    SourceLists,
-    prepared_once,
-)
+from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, registrations
 from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec
 from tflm_zephyr.codegen.preallocated_buffers import check_symbols
@@ -24,6 +16,7 @@ from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import INTERPRETER, ModelConfig
 from tflm_zephyr.tflm import sources
 
 # An app with a static plan does not link TFLM's planner; GreedyMemoryPlanner alone is 916 bytes (Cortex-M3, -Os).
@@ -46,7 +39,7 @@ def slot_type(app: AppSpec) -> str:
 class Interpreter(Backend):
     """TFLM's MicroInterpreter."""
 
-    name: ClassVar[str] = "interpreter"
+    name: ClassVar[str] = INTERPRETER
     templates: ClassVar[str] = "interpreter"
     cmake_include: ClassVar[str] = "cmake/tflm.cmake"
     zephyr_modules: ClassVar[tuple[str, ...]] = ("tflite-micro",)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tflm_zephyr.boards import CMSIS_NN
-from tflm_zephyr.codegen.app_file import ModelConfig
 from tflm_zephyr.codegen.backends.backend import BuildSetup
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec
 from tflm_zephyr.codegen.escape import c_string
@@ -14,8 +13,8 @@ from tflm_zephyr.codegen.preallocated_buffers import buffer_specs
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.spec import ArenaSpec
 from tflm_zephyr.codegen.static_plan import with_static_plan
-from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import typed_registration, uses_of
+from tflm_zephyr.options import STATIC
 from tflm_zephyr.tflm import op_resolver
 
 Call = op_resolver.ResolverCall | op_resolver.CustomOperator
@@ -33,8 +32,7 @@ def interpreter_model(item: PreparedModel, setup: BuildSetup) -> tuple[Interpret
         custom_headers=tuple(sorted({custom.header for custom in item.config.custom_operators})),
         preallocated=buffer_specs(item.model, item.config),
     )
-    if setup.app.planner == "static":
-        _check_static(item.config)
+    if item.config.plan == STATIC:
         return with_static_plan(runtime, item)
     return runtime, _arena(item)
 
@@ -60,17 +58,6 @@ def _arena(item: PreparedModel) -> ArenaSpec:
     libraries = {one.library.name for one in item.arenas}
     which = f" ({item.arenas[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
     return ArenaSpec(size.bytes, size.source, f"{size.note}{which}", unknown=size.unknown)
-
-
-def _check_static(config: ModelConfig) -> None:
-    """AppError where the app file asks for both a static plan and a plan by TFLM's planner."""
-    what = ""
-    if config.plan_file is not None:
-        what = "plan_file is for TFLM's planner, which an app with planner: static does not have"
-    elif config.plan != "packed":
-        what = "plan: online needs TFLM's planner, which an app with planner: static does not have"
-    if what:
-        raise AppError(what, where=config.label, hint="Drop one of them")
 
 
 def typed_names(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:

@@ -169,7 +169,7 @@ def test_the_interpreter_has_no_rows(
 ) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "interpreter", *flag, "-o", str(tmp_path / "app")]
     assert main(given) == 1
-    what = f"{flag[0]} is for compiled code, and --backend is interpreter. Take --backend compiled"
+    what = f"{flag[0][2:].replace('-', '_')} is the compiled backend's. Use the backend compiled, or drop the option"
     assert what in capsys.readouterr().err
     assert not (tmp_path / "app").exists()
 
@@ -198,8 +198,8 @@ def test_an_app_files_interpreter_has_no_rows(
     file = tmp_path / "request.yaml"
     file.write_text(f"models: [{model}]\n{option}\n", encoding="utf-8")
     assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
-    name = option.partition(" ")[0]
-    assert f"{name} is for compiled code, and the backend is interpreter" in capsys.readouterr().err
+    name = option.partition(":")[0]
+    assert f"request.yaml: {name} is the compiled backend's. Use the backend compiled" in capsys.readouterr().err
 
 
 def test_rows_beside_a_budget_of_ram_are_refused(
@@ -221,7 +221,7 @@ def test_rows_that_are_both_wanted_and_not_are_refused(
     file = tmp_path / "request.yaml"
     file.write_text(f"models: [{model}]\nbackend: compiled\nstream_input: true\nrows: false\n", encoding="utf-8")
     assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
-    assert "stream_input: true runs layers row by row, and rows is false" in capsys.readouterr().err
+    assert "stream_input: true implies rows, and rows is false" in capsys.readouterr().err
 
 
 def test_an_implied_backend_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,10 +242,11 @@ def test_a_budget_of_flash_chooses_the_backend(model: Path, tmp_path: Path, caps
     assert main(["generate", "-o", str(tmp_path / "app"), "--check"]) == 0
 
 
-@pytest.mark.parametrize("flag", [("--plan", "online"), ("--overlap", "off")])
+@pytest.mark.parametrize("flag", [("--plan", "online"), ("--no-in-place",)])
 def test_the_interpreters_placing_is_refused(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: tuple[str, ...]
 ) -> None:
     given = ["generate", str(model), *FLAGS, "--backend", "compiled", *flag, "-o", str(tmp_path / "app")]
     assert main(given) == 1
-    assert f"{flag[0][2:]} is the interpreter's. Use" in capsys.readouterr().err
+    what = flag[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+    assert f"{what} is the interpreter backend's. Use" in capsys.readouterr().err

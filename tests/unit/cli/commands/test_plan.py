@@ -59,7 +59,7 @@ def test_a_csv_within_a_capacity(tool: Tool, tmp_path: Path) -> None:
     refused = tool("plan", problem, "--capacity", 47, "-o", "other.csv").one_line()
     assert f"{problem}: no packing fits in 47 bytes: 48 are needed at least. Give a larger --capacity" in refused
     assert not Path("other.csv").exists()
-    assert "is not a size in bytes" in tool("plan", problem, "--capacity", "-1").err
+    assert "wants a size in bytes" in tool("plan", problem, "--capacity", "-1").err
 
 
 def test_a_search_ends_where_the_capacity_is_reached(tool: Tool, tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_capacity_is_for_csvs(tool: Tool, model_file: Path) -> None:
 
 
 def test_preallocated_tensors(tool: Tool, model_file: Path) -> None:
-    both = tool("plan", model_file, "--preallocate", "input", "--preallocate", "3", "--overlap", "off", "--json").json
+    both = tool("plan", model_file, "--preallocated", "input", "--preallocated", "3", "--no-in-place", "--json").json
     assert both["offsets"] is None and both["head_bytes"] == 128
-    most = [word for tensor in range(3) for word in ("--preallocate", tensor)]
-    shown = tool("plan", model_file, *most, "--overlap", "off").out
+    most = [word for tensor in range(3) for word in ("--preallocated", tensor)]
+    shown = tool("plan", model_file, *most, "--no-in-place").out
     assert re.search(r"preallocated +\d+  saved of the arena by 3 tensors in the app's own memory", shown)
-    said = tool("plan", model_file, "--preallocate", "camera").one_line()
+    said = tool("plan", model_file, "--preallocated", "camera").one_line()
     assert "no tensor named 'camera'. Its inputs and outputs are tensor 0 'input', tensor 3 'relu2'" in said
 
 
@@ -134,9 +134,9 @@ def test_what_preallocated_tensors_save_of_the_arena(
 ) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(model)
-    options = ("--kernels", "reference", "--tflm", "module", *(("--overlap", "off") if saves >= 0 else ()))
+    options = ("--kernels", "reference", "--tflm", "module", *(["--no-in-place"] if saves >= 0 else []))
     without = tool("plan", path, *options, "--json").json
-    given = [word for tensor in tensors for word in ("--preallocate", tensor)]
+    given = [word for tensor in tensors for word in ("--preallocated", tensor)]
     found = tool("plan", path, *options, *given, "--json").json
     assert without["preallocated_saves_bytes"] is None
     assert found["preallocated_saves_bytes"] == without["arena_bytes"] - found["arena_bytes"] == saves
@@ -165,10 +165,10 @@ def test_several_models(tool: Tool, model_file: Path, tmp_path: Path) -> None:
         ("--preserve-inputs",),
         ("--variables",),
         ("--map",),
-        ("--overlap", "auto"),
+        ("--no-in-place",),
         ("--order", "model"),
         ("--core", "cortex-m4"),
-        ("--preallocate", "x"),
+        ("--preallocated", "x"),
     ],
 )
 def test_options_that_a_csv_has_no_use_for(tool: Tool, tmp_path: Path, option: tuple[str, ...]) -> None:
@@ -192,7 +192,7 @@ def test_the_compiled_arena_stands_beside(tool: Tool) -> None:
 
 def test_options_of_the_interpreter_change_nothing(tool: Tool) -> None:
     Path("net.tflite").write_bytes(chain(3, 4096))
-    plain, other = (tool("plan", "net.tflite", *flags, "--json").json for flags in ((), ("--overlap", "off")))
+    plain, other = (tool("plan", "net.tflite", *flags, "--json").json for flags in ((), ("--no-in-place",)))
     assert plain["compiled"] == other["compiled"]
     assert plain["arena_bytes"] < other["arena_bytes"]
 

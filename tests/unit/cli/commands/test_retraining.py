@@ -16,10 +16,10 @@ from tflm_zephyr import validation
 from tflm_zephyr.cli.commands import retraining
 from tflm_zephyr.cli.commands.retraining import Quality, with_new_models
 from tflm_zephyr.cli.report import update as report
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import load_manifest
 from tflm_zephyr.codegen.model_facts import ModelChange, TensorChange, TensorFacts
 from tflm_zephyr.errors import AppError, ToolError
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.validation import Accuracy, Deviation
 
 pytestmark = pytest.mark.usefixtures("fixed_reference")

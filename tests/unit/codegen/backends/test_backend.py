@@ -14,15 +14,15 @@ from tests.fakes.fixed_backend import FixedBackend
 from tests.helpers.app_specs import DEFINES, compile_cxx, needs_gxx, own_sources, write
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.cli.report import text
-from tflm_zephyr.codegen import backends
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
+from tflm_zephyr.codegen import AppRequest, backends
 from tflm_zephyr.codegen.app_folder import FileChange
-from tflm_zephyr.codegen.backends import BACKENDS, INTERPRETER, backend_of
+from tflm_zephyr.codegen.backends import BACKENDS, backend_of
 from tflm_zephyr.codegen.generation import Generated, generate
 from tflm_zephyr.codegen.rendering import render, render_starters
 from tflm_zephyr.device.console.records import RecordReader
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.footprint.estimate import Runs, verdict
+from tflm_zephyr.options import INTERPRETER, AppConfig, ModelConfig
 from tflm_zephyr.resources import data_dir
 from tflm_zephyr.tflm.revision import tflm_of
 
@@ -38,7 +38,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generated:
     (tmp_path / "relu.tflite").write_bytes(unary("RELU"))
     models = tuple(ModelConfig(tmp_path / f"{name}.tflite") for name in ("dense", "relu"))
     config = AppConfig(models, "app", ("mps2/an385",), kernels="reference")
-    return generate(config, tmp_path / "app", tflm_of(None), golden=False, backend=FixedBackend.name)
+    return generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False, backend=FixedBackend.name))
 
 
 def test_an_unknown_backend_is_one_line() -> None:
@@ -102,7 +102,7 @@ def test_a_capability_that_is_not_declared(made: Generated, wanted: dict[str, bo
 def test_models_of_a_backend_may_share_no_arena(made: Generated, tmp_path: Path) -> None:
     config = AppConfig((ModelConfig(tmp_path / "dense.tflite"),), boards=("mps2/an385",), shared_arena=True)
     with pytest.raises(AppError, match="the backend fixed share no arena"):
-        generate(config, tmp_path / "app", tflm_of(None), golden=False, backend=FixedBackend.name)
+        generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False, backend=FixedBackend.name))
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.small_models import dense, unary
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 
@@ -18,7 +18,7 @@ def made(folder: Path, data: bytes, **options: Any) -> Generated:
     (folder / "net.tflite").write_bytes(data)
     given: dict[str, Any] = {"kernels": "cmsis_nn", "backend": "auto", "boards": ("mps2/an385",), **options}
     config = AppConfig((ModelConfig(folder / "net.tflite"),), "app", **given)
-    return generate(config, folder / "app", tflm_of(None), golden=False)
+    return generate(AppRequest(config, folder / "app", tflm_of(None), golden=False))
 
 
 def test_direct_code_that_is_smaller_is_taken(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_direct_code_that_is_smaller_is_taken(tmp_path: Path) -> None:
     ("data", "options", "why"),
     [
         (unary("ABS"), {"kernels": "reference"}, "ABS (operator 0 of net) has no direct code"),
-        (dense(), {"planner": "static"}, "planner: static"),
+        (dense(), {"tflm": "module"}, "tflm is the interpreter backend's"),
     ],
 )
 def test_the_interpreter_is_taken_for_a_reason(data: bytes, options: dict[str, Any], why: str, tmp_path: Path) -> None:

@@ -15,14 +15,15 @@ from tests.helpers.architectures import mobilenet
 from tests.helpers.control_models import branching, counting
 from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
-from tflm_zephyr.codegen.app_file import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig, load_app_file
 from tflm_zephyr.codegen.backends import compiled as backend
 from tflm_zephyr.codegen.backends.compiled import runtime_of
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.compiler import Search
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.model import Model
+from tflm_zephyr.options import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.options.app_file import load_app_file
 from tflm_zephyr.tflm.revision import tflm_of
 
 LAYERS = "src/models/dense_layers.cpp"
@@ -35,7 +36,7 @@ def config(folder: Path, **options: Any) -> AppConfig:
 
 
 def made(folder: Path, **options: Any) -> Generated:
-    return generate(config(folder, **options), folder / "app", tflm_of(None), golden=False)
+    return generate(AppRequest(config(folder, **options), folder / "app", tflm_of(None), golden=False))
 
 
 def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_an_app_compiles_without_warnings(tmp_path: Path) -> None:
     """All that needs no headers of kernels: floats are wider than the arena's bytes."""
     given = config(tmp_path, kernels="reference", host_link=True)
     (tmp_path / "dense.tflite").write_bytes(unary("RELU", "float32"))
-    made = generate(given, tmp_path / "app", tflm_of(None), golden=False)
+    made = generate(AppRequest(given, tmp_path / "app", tflm_of(None), golden=False))
     folder = write(render(made.spec), tmp_path / "out")
     assert b"static_cast<float *>(" in render(made.spec)["src/models/dense.cpp"]
     sources = [f"src/link/{name}.cpp" for name in ("device", "frame", "cycles")]
@@ -72,7 +73,7 @@ def test_the_link_describes_operators_of_all_subgraphs(data: bytes, tmp_path: Pa
     """CALL_ONCE and ASSIGN_VARIABLE have no outputs, so that operators and lists of outputs are not of one number."""
     given = config(tmp_path, kernels="reference", host_link=True)
     (tmp_path / "dense.tflite").write_bytes(data)
-    made = generate(given, tmp_path / "app", tflm_of(None), golden=False)
+    made = generate(AppRequest(given, tmp_path / "app", tflm_of(None), golden=False))
     folder = write(render(made.spec), tmp_path / "out")
     compile_cxx(folder, "-std=c++17", *DEFINES, "-DCONFIG_TFLM_APP_HOST_LINK", "-fsyntax-only", "src/models/dense.cpp")
     flat = runtime_of(made.spec.models[0]).program.flat
@@ -137,9 +138,8 @@ def test_the_app_file_names_the_backend(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"planner": "static"}, "planner: static"),
         ({"shared_arena": True}, "shared_arena"),
-        ({"tflm": "module"}, "tflm: module"),
+        ({"tflm": "module"}, "tflm is the interpreter backend's"),
     ],
 )
 def test_the_interpreters_options_are_refused(options: dict[str, Any], what: str, tmp_path: Path) -> None:
@@ -151,21 +151,21 @@ def test_preallocated_tensors_are_refused(tmp_path: Path) -> None:
     given = config(tmp_path)
     model = replace(given.models[0], preallocated=(PreallocatedConfig("x"),))
     with pytest.raises(AppError, match="preallocated"):
-        generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)
+        generate(AppRequest(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False))
 
 
 def test_boards_of_two_kernel_libraries_are_refused(tmp_path: Path) -> None:
     given = replace(config(tmp_path, kernels="auto"), boards=("mps2/an385", "native_sim"))
     (tmp_path / "dense.tflite").write_bytes(mobilenet(24))
     with pytest.raises(AppError, match="one kernel library"):
-        generate(given, tmp_path / "app", tflm_of(None), golden=False)
+        generate(AppRequest(given, tmp_path / "app", tflm_of(None), golden=False))
 
 
 def with_abs(folder: Path, **options: Any) -> Generated:
     """An app of a model with ABS, which has no direct code."""
     given = config(folder, **options)
     (folder / "dense.tflite").write_bytes(unary("ABS"))
-    return generate(given, folder / "app", tflm_of(None), golden=False)
+    return generate(AppRequest(given, folder / "app", tflm_of(None), golden=False))
 
 
 def test_an_operator_without_code_keeps_its_kernel(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_an_app_with_direct_code_has_no_frame(tmp_path: Path) -> None:
 def test_kept_kernels_are_for_the_types_of_the_model(tmp_path: Path, shared: Path) -> None:
     given = config(tmp_path)
     model = ModelConfig(shared / "models" / "keyword_scrambled_8bit.tflite", name="kws")
-    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    spec = generate(AppRequest(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)).spec
     text = render(spec)["src/models/kws_layers.cpp"].decode()
     assert "tflite::Register_SVDF_INT8()" in text
     assert len(re.findall(r"std::memset\(arena \+ \d+, -?\d+, \d+\)", text)) == 7  # states begin at their zero points
@@ -217,7 +217,7 @@ def test_custom_operators_run_in_a_frame(tmp_path: Path) -> None:
     (tmp_path / "dense.tflite").write_bytes(with_custom())
     custom = CustomOperatorConfig("MyOp", "mine::Register_MY_OP", "my_op.h", (folder / "my_op.cc",))
     model = replace(given.models[0], custom_operators=(custom,))
-    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    spec = generate(AppRequest(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)).spec
     text = render(spec)["src/models/dense_layers.cpp"].decode()
     assert '#include "my_op.h"' in text
     assert "tflm_app::Registration(mine::Register_MY_OP())" in text
@@ -228,7 +228,7 @@ def test_custom_operators_run_in_a_frame(tmp_path: Path) -> None:
 def test_constants_of_custom_operators_are_aligned_as_in_models(tmp_path: Path, shared: Path) -> None:
     given = config(tmp_path)
     model = ModelConfig(shared / "models" / "audio_preprocessor_int8.tflite", name="audio")
-    spec = generate(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False).spec
+    spec = generate(AppRequest(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)).spec
     text = render(spec)["src/models/audio_weights.S"].decode()
     program = runtime_of(spec.models[0]).program
     window = next(layer.framed for layer in program.framed if layer.key == "SignalWindow")
@@ -247,7 +247,7 @@ def test_the_layers_say_their_bound_of_stack(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"boards": ("mps3/corstone300/an547",)}, {"debug": True}])
 def test_a_stack_that_was_not_measured_is_not_said(options: dict[str, Any], tmp_path: Path) -> None:
     given = replace(config(tmp_path), **options)
-    spec = generate(given, tmp_path / "app", tflm_of(None), golden=False).spec
+    spec = generate(AppRequest(given, tmp_path / "app", tflm_of(None), golden=False)).spec
     assert b"bytes of stack" not in render(spec)[LAYERS]
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from tests.helpers.architectures import mobilenet
 from tests.helpers.model_builder import ModelBuilder
-from tflm_zephyr.codegen import AppConfig, ModelConfig, render
+from tflm_zephyr.codegen import render
 from tflm_zephyr.codegen.backends.compiled import Compiled, runtime_of
-from tflm_zephyr.codegen.generation import Generated, generate
+from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 
 
@@ -25,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     config = AppConfig(
         (ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn", backend="compiled", rows=True, slower=50
     )
-    return generate(config, folder / "app", tflm_of(None), golden=False)
+    return generate(AppRequest(config, folder / "app", tflm_of(None), golden=False))
 
 
 def layers(made: Generated) -> str:
@@ -100,7 +101,7 @@ def test_fast_kernels_of_low_windows_have_a_window(board: str, tmp_path: Path) -
     (tmp_path / "net.tflite").write_bytes(low_windows())
     models = (ModelConfig(tmp_path / "net.tflite"),)
     config = AppConfig(models, "app", (board,), "cmsis_nn", backend="compiled", rows=True, slower=50, fast_kernels=True)
-    text = layers(generate(config, tmp_path / "app", tflm_of(None), golden=False))
+    text = layers(generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False)))
     functions = [part for part in text.split("\nbool Layer")[1:] if "Rows(" in part.partition("\n")[0]]
     assert len(functions) > 1
     for part in functions:

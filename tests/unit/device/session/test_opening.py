@@ -11,15 +11,15 @@ import serial
 from tests.fakes.link.toy import BYTES, expected
 from tests.fakes.link.wire import PtyDevice
 from tests.helpers.small_models import dense
-from tflm_zephyr.codegen.app_file import AppConfig, ModelConfig
 from tflm_zephyr.codegen.app_folder import load_manifest, owned, write_files
-from tflm_zephyr.codegen.generation import generate
+from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport import serial_port
 from tflm_zephyr.device.transport.ports import SEGGER_VID, SerialPort
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import AppError, BoardError, DeviceError, ToolError
+from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm.revision import tflm_of
 
 
@@ -118,7 +118,7 @@ def test_an_app_without_the_link_is_reported(tmp_path: Path) -> None:
     for host_link, said in ((False, "this app has no host link"), (True, "no such ELF file")):
         app = tmp_path / f"app{host_link}"
         config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), host_link=host_link)
-        made = generate(config, app, tflm_of(None), golden=False)
+        made = generate(AppRequest(config, app, tflm_of(None), golden=False))
         write_files(app, owned(render(made.spec)), made.manifest)
         assert load_manifest(app).host_link is host_link
         with pytest.raises(ToolError, match=said):
@@ -134,7 +134,7 @@ def test_an_app_without_the_link_has_none_of_its_files(tmp_path: Path) -> None:
     trees = {}
     for host_link in (False, True):
         config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), host_link=host_link)
-        trees[host_link] = render(generate(config, tmp_path / "app", tflm_of(None), golden=False).spec)
+        trees[host_link] = render(generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False)).spec)
     assert not any(
         "link/" in path or b"HOST_LINK" in data or b"tflm_link" in data for path, data in trees[False].items()
     )
@@ -150,5 +150,7 @@ def test_mlperf_buffer_takes_floats_for_one_benchmark_only(tmp_path: Path, name:
     model = tmp_path / "model.tflite"
     model.write_bytes(dense())
     config = AppConfig((ModelConfig(model, name=name),), boards=("mps2/an385",), host_link=True)
-    made = render(generate(config, tmp_path / "app", tflm_of(None), golden=False).spec)["src/link/server.cpp"]
+    made = render(generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False)).spec)[
+        "src/link/server.cpp"
+    ]
     assert f"static uint8_t loaded[{size}];" in made.decode()

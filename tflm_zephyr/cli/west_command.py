@@ -11,7 +11,7 @@ from typing import Any
 from west.commands import WestCommand
 
 # west loads this file by its path: in a workspace the package need not be installed, only its dependencies.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from tflm_zephyr.cli import main
 

@@ -10,16 +10,10 @@ import pytest
 import yaml
 
 from tests.helpers.checkout import ROOT
-from tflm_zephyr.codegen.app_file import (
-    DEFAULT_BOARDS,
-    AppConfig,
-    CustomOperatorConfig,
-    ModelConfig,
-    PreallocatedConfig,
-    dump_app_file,
-    load_app_file,
-)
 from tflm_zephyr.errors import AppError
+from tflm_zephyr.options import AppConfig, CustomOperatorConfig, ModelConfig, PreallocatedConfig
+from tflm_zephyr.options.app_file import dump_app_file, load_app_file
+from tflm_zephyr.options.table import DEFAULT_BOARDS
 
 WHOLE = """
 name: digits
@@ -37,7 +31,7 @@ models:
     runs: 3
     custom_operators:
       - {name: MyOp, register: "ns::Register_MY_OP", header: my_op.h, sources: [src/my_op.cc, /abs/x.cc]}
-    overlap: off
+    in_place: off
     order: model
     preallocated:
       - {tensor: x, symbol: frame, section: .dma, alignment: 32}
@@ -84,7 +78,7 @@ def test_every_key(folder: Path) -> None:
                 folder / "../test.npz",
                 3,
                 (custom,),
-                overlap="off",
+                in_place=False,
                 order="model",
                 preallocated=(PreallocatedConfig("x", "frame", ".dma", 32), PreallocatedConfig(7)),
             ),
@@ -147,8 +141,6 @@ def test_the_documented_example_reads(folder: Path) -> None:
     text = (ROOT / "docs" / "app-file.md").read_text(encoding="utf-8")
     example = text.split("```yaml\n")[1].split("```")[0]
     assert len(read(folder, example).models) == 2
-    module = (ROOT / "tflm_zephyr" / "codegen" / "app_file.py").read_text(encoding="utf-8")
-    assert read(folder, module.split('"""')[1].split("\n\n")[1]).models[0].custom_operators[0].name == "MyOp"
 
 
 M = "model: a.tflite"
@@ -182,7 +174,7 @@ BAD = {
     "name a list": ("models: [a]\nname: [a]", "name wants a text"),
     "name of two lines": ('models: [a]\nname: "a\\nb"', "name wants a text without control"),
     "nul in a path": ('models: ["a\\0b"]', r"models\[0\].model wants a text without control"),
-    "arena a text": (f"models: [{{{M}, arena: big}}]", r"arena wants a whole number"),
+    "arena a text": (f"models: [{{{M}, arena: big}}]", r"arena wants a size in bytes"),
     "arena a float": (f"models: [{{{M}, arena: 1.5}}]", r"arena wants a whole number"),
     "arena true": (f"models: [{{{M}, arena: true}}]", r"arena wants a whole number"),
     "arena 0": (f"models: [{{{M}, arena: 0}}]", r"arena wants a whole number from 1 to 2147483647"),
@@ -192,9 +184,13 @@ BAD = {
     ),
     "arena too many digits": (f"models: [{{{M}, arena: {'9' * 5000}}}]", "no YAML: "),
     "runs -1": (f"models: [{{{M}, runs: -1}}]", r"runs wants a whole number from 1 to 2147483647"),
-    "plan": (f"models: [{{{M}, plan: best}}]", r"plan wants packed or online"),
+    "plan": (f"models: [{{{M}, plan: best}}]", r"plan wants packed or online or static"),
     "plan a list": (f"models: [{{{M}, plan: [packed]}}]", r"plan wants a text, not a list"),
-    "overlap": (f"models: [{{{M}, overlap: some}}]", r"overlap wants auto or off"),
+    "in_place": (f"models: [{{{M}, in_place: some}}]", r"in_place wants true or false"),
+    "overlap": (f"models: [{{{M}, overlap: off}}]", r"models\[0\].'overlap' is now in_place: true or false"),
+    "planner": ("models: [a]\nplanner: static", r"'planner' is now plan, of a model: static"),
+    "a key twice": ("models: [a]\nname: x\nname: y", "line 3 has the key 'name' a second time"),
+    "a model's key twice": (f"models: [{{{M}, runs: 1, runs: 2}}]", "line 1 has the key 'runs' a second time"),
     "order": (f"models: [{{{M}, order: 3}}]", r"order wants a text, not 3"),
     "shared arena": ("models: [a]\nshared_arena: 1", "shared_arena wants true or false"),
     "preallocated no list": (f"models: [{{{M}, preallocated: x}}]", "preallocated wants a list"),
