@@ -3,11 +3,11 @@
 
 Runs layers of a grid of shapes (tests/helpers/kernel_grid.py) on bare metal in QEMU, with CMSIS-NN's kernels at -Ofast
 and with ours, as benchmarks/kernels.py does. Instructions are counted, cycles are ESTIMATED from the executed blocks,
-code is what the linker gives each function. The counts of each kernel's loops (tflm_zephyr.kernel_costs.work_terms)
+code is what the linker gives each function. The counts of each kernel's loops (tflm_zephyr.costs.work_counts)
 are fitted to them by least squares of the relative error, without negative factors. Every fifth shape is held out:
 printed are the errors on these, and a line for each kernel.
 
-`--update` writes tflm_zephyr/data/<revision>/kernel_costs.json and the shapes held out, for the tests. It takes a few
+`--update` writes tflm_zephyr/data/costs/<core>.json and the shapes held out, for the tests. It takes a few
 minutes, and has to be repeated when our kernels change.
 
 Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, arm-none-eabi-gcc and QEMU.
@@ -20,7 +20,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,29 +32,32 @@ from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
 from benchmarks.kernels import CORES, Machine, Measured  # noqa: E402
 from tests.helpers.kernel_grid import grid, grid_model  # noqa: E402
 from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of  # noqa: E402
-from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.files import write_atomically  # noqa: E402
-from tflm_zephyr.kernel_costs import (  # noqa: E402
+from tflm_zephyr.costs import (  # noqa: E402
+    CMSIS_NN,
     FAST,
-    KERNEL_COSTS_FILE,
-    CoreCosts,
+    OWN,
+    CoreTable,
     Fit,
     FitError,
     KernelFits,
+    LibraryTable,
     Shape,
-    Table,
-    code_terms,
-    work_terms,
+    code_counts,
+    core_table,
+    dump,
+    file_of,
+    is_measured,
+    work_counts,
 )
+from tflm_zephyr.errors import ToolError  # noqa: E402
+from tflm_zephyr.files import write_atomically  # noqa: E402
 from tflm_zephyr.kernels import CMSIS_NN_REVISION, Node  # noqa: E402
-from tflm_zephyr.plain_values import plain_values  # noqa: E402
-from tflm_zephyr.tflm import PINNED_REVISION, data_folder  # noqa: E402
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-HELD_OUT_FILE = ROOT / "tests" / "unit" / "kernel_costs" / "held_out.json"
+HELD_OUT_FILE = ROOT / "tests" / "unit" / "costs" / "held_out.json"
 HELD_OUT = 5
 _DIGITS = 5
 _CALLED = re.compile(r"\s(?:bl|b|b\.w|bl\.w)\s+[0-9a-f]+ <(\w+)>")
@@ -215,29 +218,36 @@ def non_negative(table: NDArray[numpy.float64], wanted: NDArray[numpy.float64]) 
     return factors / scale
 
 
-def core_costs(found: Sequence[Sample], sizes: Mapping[str, int], called: Mapping[str, tuple[str, ...]]) -> CoreCosts:
-    """The fits of a core's kernels."""
+def libraries(
+    found: Sequence[Sample], sizes: Mapping[str, int], called: Mapping[str, tuple[str, ...]]
+) -> tuple[LibraryTable, LibraryTable]:
+    """The fits of a core's kernels, CMSIS-NN's and ours."""
     kernels = {}
     for kernel in sorted({sample.shape.kernel for sample in found}):
         own = [sample for sample in found if sample.shape.kernel == kernel]
-        works = [work_terms(sample.shape) for sample in own]
+        works = [work_counts(sample.shape) for sample in own]
         code = None
         if kernel.startswith(FAST):
-            code = fitted([code_terms(sample.shape) for sample in own], [sample.code or 0 for sample in own])
+            code = fitted([code_counts(sample.shape) for sample in own], [sample.code or 0 for sample in own])
         kernels[kernel] = KernelFits(
             fitted(works, [sample.instructions for sample in own]),
             fitted(works, [sample.cycles for sample in own]),
             round(sum(sample.call for sample in own) / len(own)),
             code,
         )
-    return CoreCosts(kernels, dict(sorted(sizes.items())), dict(sorted(called.items())))
+    ours = {name: fits for name, fits in kernels.items() if fits.code is not None}
+    theirs = {name: fits for name, fits in kernels.items() if fits.code is None}
+    return (
+        LibraryTable(CMSIS_NN, CMSIS_NN_REVISION, theirs, function_bytes=sizes, called=called),
+        LibraryTable(OWN, "", ours),
+    )
 
 
-def lines(name: str, costs: CoreCosts) -> Iterator[str]:
+def lines(name: str, tables: Sequence[LibraryTable]) -> Iterator[str]:
     """A line for each kernel: the errors on the shapes that were held out."""
     titles = f"{'shapes':>7}{'a call':>7}{'instructions':>17}{'est. cycles':>17}{'code':>17}"
     yield f"\n{name:40}{titles}   mean and largest error"
-    for kernel, fits in costs.kernels.items():
+    for kernel, fits in ((kernel, fits) for table in tables for kernel, fits in table.calls.items()):
         errors = (fits.instructions.error, fits.cycles.error, *((fits.code.error,) if fits.code else ()))
         shown = "".join(f"{100 * error.mean:8.1f} % {100 * error.most:5.1f} %" for error in errors)
         yield f"{kernel:40}{fits.cycles.shapes:7}{fits.call_bytes:7}{shown}"
@@ -251,17 +261,18 @@ def main() -> int:
 
     def body(args: argparse.Namespace, bench: Bench) -> None:
         say_load()
-        cores: dict[str, CoreCosts] = {}
+        version = run(["arm-none-eabi-gcc", "-dumpfullversion"], bench.folder).strip()
         held: dict[str, list[Sample]] = {}
         for key in args.core or CORES:
             found, sizes, called = samples(Machine(bench, key))
-            cores[_NAMES[key]] = core_costs(found, sizes, called)
+            tables = libraries(found, sizes, called)
             held[_NAMES[key]] = held_out(found)
-            for line in lines(_NAMES[key], cores[_NAMES[key]]):
+            for line in lines(_NAMES[key], tables):
                 say(line)
+            if args.update:
+                update(_NAMES[key], f"GCC {version}", tables)
         if args.update:
-            version = run(["arm-none-eabi-gcc", "-dumpfullversion"], bench.folder).strip()
-            write(Table(f"GCC {version}", CMSIS_NN_REVISION, cores), held)
+            write_held_out(held)
 
     return main_of(parser, body)
 
@@ -275,15 +286,31 @@ def held_out(found: Sequence[Sample]) -> list[Sample]:
     return kept
 
 
-def write(table: Table, held: Mapping[str, Sequence[Sample]]) -> None:
-    """Write the table, and the shapes held out."""
-    folder = ROOT / "tflm_zephyr" / "data" / data_folder(PINNED_REVISION)
-    write_atomically(folder / KERNEL_COSTS_FILE, _json(plain_values(table)))
-    write_atomically(HELD_OUT_FILE, _json(plain_values(held, defaults=())))
+def update(core: str, toolchain: str, tables: Sequence[LibraryTable]) -> None:
+    """Write the libraries into the core's file, in the place of what it has of them; `operators` stay."""
+    old = core_table(core) if is_measured(core) else CoreTable(core, toolchain, ())
+    kept = {(one.name, one.commit): one for one in old.libraries}
+    for one in tables:
+        before = kept.get((one.name, one.commit))
+        kept[one.name, one.commit] = one if before is None else replace(one, operators=before.operators)
+    path = ROOT / "tflm_zephyr" / "data" / file_of(core)
+    write_atomically(path, dump(CoreTable(core, toolchain, tuple(kept.values()))).encode())
 
 
-def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+def write_held_out(held: Mapping[str, Sequence[Sample]]) -> None:
+    """Write the shapes held out, a line each, with those of cores that were not measured now."""
+    rows = {core: list(map(_held_row, found)) for core, found in held.items()}
+    rows = {**json.loads(HELD_OUT_FILE.read_text()), **rows}
+    parts = (f'"{core}": [\n' + ",\n".join(map(_compact, rows[core])) + "\n]" for core in sorted(rows))
+    write_atomically(HELD_OUT_FILE, ("{\n" + ",\n".join(parts) + "\n}\n").encode())
+
+
+def _held_row(sample: Sample) -> list[object]:
+    return [list(astuple(sample.shape)), sample.instructions, sample.cycles, sample.code, sample.call]
+
+
+def _compact(row: object) -> str:
+    return json.dumps(row, separators=(",", ":"))
 
 
 if __name__ == "__main__":

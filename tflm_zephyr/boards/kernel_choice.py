@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.boards.board import Board
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import CORES, Core, KernelLibrary, kernel_library
+from tflm_zephyr.kernels import CORES, Core, KernelLibrary, kernel_library, same_cmsis_nn
 
 AUTO, REFERENCE, CMSIS_NN = "auto", "reference", "cmsis_nn"
 ALLOW_CMSIS_NN = "Allow cmsis-nn in the manifest, then west update"
@@ -83,23 +83,31 @@ def libraries_of(board: Board) -> tuple[str, ...]:
 
 
 def kernel_libraries(
-    names: Sequence[str], boards: Sequence[Board], *, transpose_conv: bool, revision: str
+    names: Sequence[str], boards: Sequence[Board], *, transpose_conv: bool, revision: str, cmsis_nn: str = ""
 ) -> tuple[KernelLibrary, ...]:
     """The libraries `names` for each kind of core among `boards` that may get them; no two alike.
 
     For a board whose core is not known, for every kind that it may be. `transpose_conv`, `revision`: see
-    kernels.kernel_library.
+    kernels.kernel_library. `cmsis_nn`: the commit of CMSIS-NN, "" where it is not known.
     """
-    found: dict[tuple[str, Core], None] = {}
+    kinds: dict[tuple[str, Core], set[str]] = {}
     for name in names:
         for board in boards:
             if name in libraries_of(board) or len(names) == 1:
                 for core in _cores(board) if name == CMSIS_NN else (Core(),):
-                    found.setdefault((name, core))
-    order = sorted(found, key=lambda item: (item[0], item[1].dsp, item[1].mve))
-    return tuple(
+                    kinds.setdefault((name, core), set()).update([board.core] if board.core in CORES else [])
+    order = sorted(kinds, key=lambda item: (item[0], item[1].dsp, item[1].mve))
+    libraries = (
         kernel_library(name, dsp=core.dsp, mve=core.mve, transpose_conv=transpose_conv, revision=revision)
         for name, core in order
+    )
+    return tuple(
+        replace(
+            library,
+            cores=tuple(sorted(kinds[kind])),
+            commit=same_cmsis_nn(cmsis_nn) if library.name == CMSIS_NN else "",
+        )
+        for kind, library in zip(order, libraries, strict=True)
     )
 
 

@@ -86,6 +86,7 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
         boards,
         transpose_conv=config.tflm == "selected",  # Zephyr's own library takes the reference kernel
         revision=tflm.facts,
+        cmsis_nn=tflm.cmsis_nn_revision,
     )
     sizes = tflm.struct_sizes(static_memory=config.tflm == "selected")
     return AppKernels(choice, libraries, sizes, not other_kernels(tflm.revisions(choice.names)))

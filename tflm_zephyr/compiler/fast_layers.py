@@ -26,6 +26,7 @@ from tflm_zephyr.compiler.operators.weights import channel_multipliers, dense_mu
 from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.compiler.row_forms import NotByRowsError, lies_flat, rows_of
 from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.costs import FAST
 from tflm_zephyr.fast_kernels import (
     LANES,
     PIXELS,
@@ -37,7 +38,6 @@ from tflm_zephyr.fast_kernels import (
     of_rows,
     of_windows,
 )
-from tflm_zephyr.kernel_costs import FAST
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window

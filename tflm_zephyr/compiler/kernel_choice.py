@@ -12,7 +12,7 @@ from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of
 from tflm_zephyr.compiler.layer_builder import CMSIS_NN, PADDING, Constants
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
 from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.kernel_costs import Candidate, Costs, LayerOptions, choose, cost_table, costs_of
+from tflm_zephyr.costs import Candidate, Costs, LayerOptions, choose, costs_of, has_rivals
 from tflm_zephyr.kernels import CORES, KernelLibrary, Node
 
 Maker = Callable[[Node, Constants], Layer | None]
@@ -104,8 +104,11 @@ class Choice:
         more = self.more_flash_bytes
         added = f" ({100 * slower:.1f} % more than with larger buffers)" if slower >= _WORTH_SAYING else ""
         cycles = _millions(self.cycles * (1 + slower))
+        where = " and ".join(self.cores)
+        if self.costs.stands_in:
+            where += f" with CMSIS-NN {self.costs.stands_in[:12]}, as the workspace's was not measured"
         found = (
-            f", chosen by estimates for {' and '.join(self.cores)}: {cycles} million cycles{added} and "
+            f", chosen by estimates for {where}: {cycles} million cycles{added} and "
             f"{_millions(self.other_cycles)} with CMSIS-NN's kernels, {abs(more):,} bytes of flash "
             f"{'more' if more >= 0 else 'less'}"
         )
@@ -159,7 +162,7 @@ def choice_of(
     take, and whose costs are not known, have ours, and CMSIS-NN's where `larger` limits the flash.
     """
     cores = _measured(libraries)
-    costs = costs_of(cores)
+    costs = costs_of(cores, next((library.commit for library in libraries), ""))
     if not costs.cores:
         return None
     fast = {node.operator.index: made for node in nodes if (made := _made(own, node)) is not None}
@@ -195,16 +198,19 @@ def _why(option: LayerOptions) -> str:
 
 
 def _measured(libraries: Sequence[KernelLibrary]) -> tuple[str, ...]:
-    """The measured cores of the libraries' kinds; none where a kind was not measured, or the kernels are no rivals."""
+    """The measured cores of the libraries: the boards' own, else all of their kind.
+
+    None where a kind was not measured, or the kernels are no rivals of ours.
+    """
     if any(library.name != CMSIS_NN for library in libraries):
         return ()
     found: list[str] = []
     for library in libraries:
         kind = (library.core.dsp, library.core.mve)
-        names = [name for name in cost_table().cores if (CORES[name].dsp, CORES[name].mve) == kind]
+        names = [name for name in CORES if has_rivals(name) and (CORES[name].dsp, CORES[name].mve) == kind]
         if not names:
             return ()
-        found += names
+        found += [name for name in names if name in library.cores] or names
     return tuple(sorted(set(found)))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tflm_zephyr.compiler.fast_layers import FAST_KEYS
 from tflm_zephyr.compiler.operators.convolution import window_of
 from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.kernel_costs import FAST, Shape, knows
+from tflm_zephyr.costs import FAST, Shape, knows
 from tflm_zephyr.kernels import Node
 
 _SATURATED = ("-128", "127")

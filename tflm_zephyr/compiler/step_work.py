@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tflm_zephyr.compiler.kernel_choice import Choice
 from tflm_zephyr.compiler.kernel_shapes import shape_by_rows, shape_of
 from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.kernel_costs import Costs
+from tflm_zephyr.costs import Costs
 from tflm_zephyr.kernels import Node
 
 _MOST_ROWS = 32

@@ -22,7 +22,7 @@ from tflm_zephyr.kernels.node import Node
 from tflm_zephyr.kernels.operators.padding import AxisSlice, axis_slices
 from tflm_zephyr.kernels.operators.resize import takes_half_pixels
 from tflm_zephyr.kernels.quantisation import scale_of, zero_point_of
-from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels
+from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels, same_cmsis_nn
 from tflm_zephyr.kernels.type_rules import check_types
 from tflm_zephyr.kernels.uses import (
     cmsis_nn_work,
@@ -66,6 +66,7 @@ __all__ = [
     "miscomputed",
     "other_kernels",
     "reads_positions",
+    "same_cmsis_nn",
     "scale_of",
     "takes_half_pixels",
     "typed_registration",

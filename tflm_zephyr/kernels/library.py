@@ -20,11 +20,17 @@ UNKNOWN_PERSISTENT_BYTES = 1024
 
 @dataclass(frozen=True, eq=False)
 class KernelLibrary:
-    """A set of kernels by operator key, for one core and TFLM revision."""
+    """A set of kernels by operator key, for one kind of core and TFLM revision.
+
+    `cores` are the boards' cores of that kind by name, () where they are not known; `commit` is CMSIS-NN's, "" where
+    that is not known or the kernels are others.
+    """
 
     name: str
     core: Core
     kernels: Mapping[str, Kernel]
+    cores: tuple[str, ...] = ()
+    commit: str = ""
 
     def knows(self, key: str) -> bool:
         """Whether the requests of the operator's kernel are known. A user's own kernel is not known."""

@@ -34,6 +34,13 @@ CMSIS_NN_REVISIONS: frozenset[str] = frozenset(
         "e096196a0c49f065abc03d943c583cd50de424ba",
     }
 )
+
+
+def same_cmsis_nn(commit: str) -> str:
+    """The commit whose tables hold for CMSIS-NN at `commit`: CMSIS_NN_REVISION for those with the same functions."""
+    return CMSIS_NN_REVISION if commit in CMSIS_NN_REVISIONS else commit
+
+
 # Package versions are no commits, and no workspace holds one.
 _COMMITS = frozenset(REVISIONS) - {PACKAGE}
 

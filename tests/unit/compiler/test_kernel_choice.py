@@ -12,10 +12,11 @@ import pytest
 from tests.helpers.architectures import mobilenet
 from tests.helpers.kernel_grid import GridLayer, grid_model
 from tests.helpers.model_builder import ModelBuilder
+from tflm_zephyr.boards import kernel_libraries, load_board
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Search, compilation, compile_model, kernel_choice
+from tflm_zephyr.costs import FAST, CoreCosts, Costs, costs_of
 from tflm_zephyr.errors import PlanError
-from tflm_zephyr.kernel_costs import FAST, CoreCosts, Costs, costs_of
-from tflm_zephyr.kernels import KernelLibrary, kernel_library
+from tflm_zephyr.kernels import CMSIS_NN_REVISION, KernelLibrary, kernel_library
 from tflm_zephyr.model import load_model, parse_model
 
 M3, M4 = kernel_library("cmsis_nn"), kernel_library("cmsis_nn", dsp=True)
@@ -33,8 +34,8 @@ def slow_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         slow = replace(cycles, factors={term: 10 * factor for term, factor in cycles.factors.items()})
         return replace(core, kernels={**core.kernels, name: replace(core.kernels[name], cycles=slow)})
 
-    def costs(names: Collection[str]) -> Costs:
-        return Costs(tuple(map(slowed, costs_of(names).cores)))
+    def costs(names: Collection[str], commit: str) -> Costs:
+        return Costs(tuple(map(slowed, costs_of(names, commit).cores)))
 
     monkeypatch.setattr(kernel_choice, "costs_of", costs)
 
@@ -195,3 +196,15 @@ def test_layers_are_leaner_only_for_less_ram() -> None:
     less = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, slower=0.05))
     assert less.arena_bytes < wide.arena_bytes
     assert 0 < less.slower <= 0.05
+
+
+def test_a_board_has_the_costs_of_its_own_core() -> None:
+    (library,) = kernel_libraries(
+        ("cmsis_nn",), [load_board("mps2/an386")], transpose_conv=False, revision="", cmsis_nn="0" * 40
+    )
+    found = picked(FASTER, core=library).choice
+    assert found is not None
+    assert found.cores == ("cortex-m4",)
+    assert f"cortex-m4 with CMSIS-NN {CMSIS_NN_REVISION[:12]}, as the workspace's was not measured" in found.remark(
+        0, 0
+    )

@@ -17,8 +17,8 @@ from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
 from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Search
+from tflm_zephyr.costs import FAST
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernel_costs import FAST
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType

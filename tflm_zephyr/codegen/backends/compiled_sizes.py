@@ -49,7 +49,7 @@ class Savings:
 def savings(programs: Sequence[CompiledModel], *, plain: bool = True) -> Savings:
     """The savings of an app with these models; the frames of TFLM's own kernels take a part of them, and so do rows.
 
-    `plain`: for cores without DSP and Helium alone. Layers with our own kernels are not in it: see kernel_costs.
+    `plain`: for cores without DSP and Helium alone. Layers with our own kernels are not in it: see costs.
     """
     layers = [layer for program in programs for layer in program.layers]
     direct = {layer.key for layer in layers if layer.framed is None and layer.control is None and not layer.fast}

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tflm_zephyr.kernel_costs import Candidate, LayerOptions, Work, choose
+from tflm_zephyr.costs import Candidate, LayerOptions, Work, choose
 
 PIECES = {"a": {"a", "common"}, "b": {"b", "common"}, "c": {"c"}}
 BYTES = {"a": 900, "b": 500, "c": 700, "common": 400}

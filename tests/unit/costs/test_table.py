@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tflm_zephyr.kernel_costs import FAST, Shape, code_terms, cost_table, costs_of, work_terms
-from tflm_zephyr.kernel_costs.terms import FORM
-from tflm_zephyr.plain_values import read_values
+from tflm_zephyr.costs import (
+    CMSIS_NN,
+    FAST,
+    OWN,
+    Shape,
+    code_counts,
+    core_table,
+    costs_of,
+    dump,
+    work_counts,
+)
+from tflm_zephyr.costs.counts import FORM
+from tflm_zephyr.costs.table import parse
 
 HELD_OUT = Path(__file__).parent / "held_out.json"
 FAR_OFF = 0.35
@@ -25,19 +35,32 @@ class Sample:
     call: int = 0
 
 
-@dataclass(frozen=True)
-class Samples:
-    cores: dict[str, tuple[Sample, ...]]
-
-
-SAMPLES = read_values(Samples, {"cores": json.loads(HELD_OUT.read_text())}).cores
+SAMPLES = {
+    core: [Sample(Shape(*shape), *rest) for shape, *rest in rows]
+    for core, rows in json.loads(HELD_OUT.read_text()).items()
+}
 CORES = ("cortex-m3", "cortex-m33", "cortex-m4")
 
 
 def test_every_core_was_measured_with_the_same_kernels() -> None:
-    table = cost_table()
-    assert tuple(sorted(table.cores)) == tuple(sorted(SAMPLES)) == CORES
-    assert len({frozenset(core.kernels) for core in table.cores.values()}) == 1
+    assert tuple(sorted(SAMPLES)) == CORES
+    for name in (OWN, CMSIS_NN):
+        libraries = [core_table(core).library(name) for core in CORES]
+        assert len({frozenset(library.calls) for library in libraries if library is not None}) == 1
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_a_table_is_what_its_text_says(core: str) -> None:
+    table = core_table(core)
+    assert parse(json.loads(dump(table))) == table
+
+
+def test_a_commit_that_was_not_measured_is_priced_by_the_one_that_was() -> None:
+    library = core_table("cortex-m4").library(CMSIS_NN)
+    assert library is not None
+    measured, other = costs_of(["cortex-m4"], library.commit), costs_of(["cortex-m4"], "0" * 40)
+    assert (measured.stands_in, other.stands_in) == ("", library.commit)
+    assert measured.cores == other.cores
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -67,7 +90,7 @@ def test_code_of_shapes_that_the_fit_has_not_seen(core: str) -> None:
 @pytest.mark.parametrize("core", CORES)
 def test_the_errors_in_the_table_are_those_of_held_out_shapes(core: str) -> None:
     costs = costs_of([core])
-    for kernel, fits in cost_table().cores[core].kernels.items():
+    for kernel, fits in costs.cores[0].kernels.items():
         samples = [sample for sample in SAMPLES[core] if sample.shape.kernel == kernel]
         works = [costs.work(sample.shape) for sample in samples]
         errors = [abs(work.cycles / sample.cycles - 1) for work, sample in zip(works, samples, strict=True) if work]
@@ -105,7 +128,7 @@ def test_a_form_that_was_not_measured_costs_as_the_dearest() -> None:
 
 def test_functions_of_the_library_count_once() -> None:
     costs = costs_of(["cortex-m4"])
-    called = cost_table().cores["cortex-m4"].called
+    called = costs.cores[0].called
     one, other = "arm_convolve_1x1_s8_fast", "arm_convolve_1x1_s8"
     assert set(called[one]) & set(called[other])
     both = costs.library_bytes({one, other})
@@ -114,7 +137,7 @@ def test_functions_of_the_library_count_once() -> None:
 
 
 def test_terms_count_the_blocks_of_four_pixels() -> None:
-    terms = work_terms(POINTWISE)
+    terms = work_counts(POINTWISE)
     assert terms["block"] == 6
     assert terms["pair taps"] == 6 * 8 * 32
     assert terms["one pixel's taps"] == 8 * 32
@@ -124,9 +147,9 @@ def test_terms_count_the_blocks_of_four_pixels() -> None:
 
 def test_terms_of_a_window_count_what_is_inside() -> None:
     shape = Shape("arm_depthwise_conv_3x3_s8", 3, 3, 4, 3, 3, 4, high=3, wide=3, top=1, left=1)
-    assert work_terms(shape)["taps inside"] == 7 * 7 * 4
+    assert work_counts(shape)["taps inside"] == 7 * 7 * 4
 
 
 def test_code_terms_are_of_our_kernels_alone() -> None:
     with pytest.raises(KeyError):
-        code_terms(Shape("arm_convolve_s8", 3, 3, 4, 3, 3, 4))
+        code_counts(Shape("arm_convolve_s8", 3, 3, 4, 3, 3, 4))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tflm_zephyr.kernel_costs.table import Work
+from tflm_zephyr.costs.layer_costs import Work
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def choose(
     kernels = sorted({layer.other.kernel for layer in layers})
     others = library_bytes(kernels) + sum(layer.other.own_bytes for layer in layers)
     limit = others + more - spare
-    found = [
+    ways = [
         _Way(others, sum(layer.other.work.cycles for layer in layers), frozenset()),
         *(
             best
@@ -87,7 +87,7 @@ def choose(
             if (best := _best(layers, list(groups.values()), frozenset(linked), limit - library_bytes(linked)))
         ),
     ]
-    best = min(found, key=lambda way: (way.cycles, way.bytes))
+    best = min(ways, key=lambda way: (way.cycles, way.bytes))
     return tuple(k in best.own for k in range(len(layers)))
 
 

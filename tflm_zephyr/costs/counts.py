@@ -8,97 +8,23 @@ kernels are those of templates/app/compiled/src/fast_kernels.hpp.j2, the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from tflm_zephyr.costs.shapes import FAST, Shape
 
 Counts = dict[str, int]
 
-FAST = "tflm_fast"
-"""The namespace of our own kernels."""
 FORM = " by "
 """Ends the name of a count in front of a form of requantisation."""
 _BLOCK = 4  # pixels
 _TURN = 16  # taps of a loop's turn on cores with DSP
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A kernel's call for a whole layer: its function, the form of requantisation ("" for CMSIS-NN's), and sizes.
-
-    `tile` and `step` are the pixels and the rows that a depthwise kernel of ours computes at a time.
-    """
-
-    kernel: str
-    height: int
-    width: int
-    depth: int
-    out_height: int
-    out_width: int
-    channels: int
-    high: int = 1
-    wide: int = 1
-    down: int = 1
-    across: int = 1
-    top: int = 0
-    left: int = 0
-    dilated: bool = False
-    form: str = ""
-    tile: int = 0
-    step: int = 0
-
-    @property
-    def pixels(self) -> int:
-        """Output pixels."""
-        return self.out_height * self.out_width
-
-    @property
-    def outputs(self) -> int:
-        """Output elements."""
-        return self.pixels * self.channels
-
-    @property
-    def taps(self) -> int:
-        """Products of an output."""
-        window = self.high * self.wide
-        return window if self.kernel in _DEPTHWISE else window * self.depth
-
-    def of_rows(self, rows: int) -> Shape:
-        """The same with as many output rows, and the input rows that these read."""
-        return replace(self, out_height=rows, height=(rows - 1) * self.down + self.high)
-
-    def turned(self) -> Shape:
-        """The same with columns for rows."""
-        return replace(
-            self,
-            height=self.width,
-            width=self.height,
-            out_height=self.out_width,
-            out_width=self.out_height,
-            high=self.wide,
-            wide=self.high,
-            down=self.across,
-            across=self.down,
-            top=self.left,
-            left=self.top,
-        )
-
-    @property
-    def inside(self) -> int:
-        """Pixels of all windows that lie inside of the input."""
-        rows = _inside(self.height, self.out_height, self.high, self.down, self.top)
-        return rows * _inside(self.width, self.out_width, self.wide, self.across, self.left)
-
-
-def _inside(size: int, outputs: int, window: int, stride: int, padding: int) -> int:
-    firsts = (k * stride - padding for k in range(outputs))
-    return sum(max(0, min(size, first + window) - max(0, first)) for first in firsts)
-
-
-def work_terms(shape: Shape) -> Counts:
+def work_counts(shape: Shape) -> Counts:
     """Counts that the kernel's instructions and cycles are linear in. KeyError for a kernel that is not known."""
     return {name: count for name, count in {"call": 1, **_WORK[shape.kernel](shape)}.items() if count}
 
 
-def code_terms(shape: Shape) -> Counts:
+def code_counts(shape: Shape) -> Counts:
     """Counts that the bytes of code of one of our kernels are linear in. KeyError for another kernel."""
     return {name: count for name, count in {"function": 1, **_CODE[shape.kernel](shape)}.items() if count}
 
@@ -343,15 +269,6 @@ def _arm_dense(s: Shape) -> Counts:
     }
 
 
-_DEPTHWISE = frozenset(
-    {
-        f"{FAST}::Depthwise",
-        "arm_depthwise_conv_3x3_s8",
-        "arm_depthwise_conv_s8",
-        "arm_depthwise_conv_s8_opt",
-        "arm_depthwise_conv_wrapper_s8",
-    }
-)
 _WORK: Mapping[str, Callable[[Shape], Counts]] = {
     f"{FAST}::Pointwise": _blocks,
     f"{FAST}::Convolution": _windows,

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One price: instructions, estimated cycles and code bytes of kernels by shape, and the fastest ones under a budget."""
+
+from __future__ import annotations
+
+from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
+from tflm_zephyr.costs.counts import code_counts, knows, work_counts
+from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
+from tflm_zephyr.costs.shapes import FAST, Shape
+from tflm_zephyr.costs.table import (
+    CMSIS_NN,
+    OWN,
+    REFERENCE,
+    CoreTable,
+    Fit,
+    FitError,
+    KernelFits,
+    LibraryTable,
+    core_table,
+    dump,
+    file_of,
+    is_measured,
+)
+
+__all__ = [
+    "CMSIS_NN",
+    "FAST",
+    "OWN",
+    "REFERENCE",
+    "Candidate",
+    "CoreCosts",
+    "CoreTable",
+    "Costs",
+    "Fit",
+    "FitError",
+    "KernelFits",
+    "LayerOptions",
+    "LibraryTable",
+    "Shape",
+    "Work",
+    "choose",
+    "code_counts",
+    "core_table",
+    "costs_of",
+    "dump",
+    "file_of",
+    "has_rivals",
+    "is_measured",
+    "knows",
+    "work_counts",
+]
