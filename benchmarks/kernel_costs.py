@@ -19,7 +19,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ _DIGITS = 5
 _CALLED = re.compile(r"\s(?:bl|b|b\.w|bl\.w)\s+[0-9a-f]+ <(\w+)>")
 _LAYER = re.compile(r"\bLayer(\d+)[A-Z]")
 _DIRECTION = re.compile(r"(?<=>),(true|false)>$")
-_NO_KERNEL = re.compile(r"_|mem")
+_NO_KERNEL = re.compile(r"_(?!ZN)|mem|str")
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
 _NAMES: Mapping[str, str] = {"m3": "cortex-m3", "m4": "cortex-m4", "m33": "cortex-m33"}
 
@@ -107,10 +107,21 @@ def samples(machine: Machine) -> tuple[list[Sample], dict[str, int], dict[str, t
 
 def _read_library(elf: Path, kernels: set[str], sizes: dict[str, int], called: dict[str, tuple[str, ...]]) -> None:
     """Add the functions of CMSIS-NN that are in the program."""
+    table, reached = reached_functions(elf, kernels)
+    for kernel, names in reached.items():
+        called[kernel] = tuple(sorted(names))
+        sizes.update({one: table[one] for one in names})
+
+
+def reached_functions(elf: Path, roots: Collection[str]) -> tuple[dict[str, int], dict[str, set[str]]]:
+    """Bytes of the program's functions by name, and those that each of `roots` reaches, itself included.
+
+    Functions of the compiler's libraries are left out: any app may have them.
+    """
     table = {}
     for line in run(["arm-none-eabi-nm", "-S", elf], elf.parent).splitlines():
         parts = line.split()
-        if len(parts) == 4 and parts[2] in "tT" and not _NO_KERNEL.match(parts[3]):
+        if len(parts) == 4 and parts[2] in "tTwW" and not _NO_KERNEL.match(parts[3]):
             table[parts[3]] = int(parts[1], 16)
     calls: dict[str, set[str]] = {}
     name = ""
@@ -119,15 +130,16 @@ def _read_library(elf: Path, kernels: set[str], sizes: dict[str, int], called: d
             name = start[1]
         elif to := _CALLED.search(line):
             calls.setdefault(name, set()).add(to[1])
-    for kernel in kernels & table.keys():
-        reached, todo = set(), [kernel]
+    found = {}
+    for root in set(roots) & table.keys():
+        reached, todo = set[str](), [root]
         while todo:
             at = todo.pop()
             if at in table and at not in reached:
                 reached.add(at)
                 todo += calls.get(at, ())
-        called[kernel] = tuple(sorted(reached))
-        sizes.update({one: table[one] for one in reached})
+        found[root] = reached
+    return table, found
 
 
 def _samples(measured: Measured) -> Iterator[Sample]:
@@ -179,11 +191,12 @@ def fitted(counts: Sequence[Mapping[str, int]], values: Sequence[int]) -> Fit:
     factors[known] = non_negative(rows[:, known], numpy.ones(len(seen)))
     checked = held or seen
     off = numpy.abs(table[checked] @ factors / wanted[checked] - 1)
-    found = {name: _rounded(factor) for name, factor, has in zip(names, factors, known, strict=True) if has}
-    return Fit(found, len(seen), FitError(_rounded(off.mean()), _rounded(off.max())))
+    found = {name: rounded(factor) for name, factor, has in zip(names, factors, known, strict=True) if has}
+    return Fit(found, len(seen), FitError(rounded(off.mean()), rounded(off.max())))
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
+    """The number with the digits that a table keeps."""
     return float(f"{value:.{_DIGITS}g}")
 
 
@@ -292,7 +305,10 @@ def update(core: str, toolchain: str, tables: Sequence[LibraryTable]) -> None:
     kept = {(one.name, one.commit): one for one in old.libraries}
     for one in tables:
         before = kept.get((one.name, one.commit))
-        kept[one.name, one.commit] = one if before is None else replace(one, operators=before.operators)
+        if before is not None:
+            others = {name: fits for name, fits in before.calls.items() if " " in name}  # of operator_costs.py
+            one = replace(one, operators=before.operators, calls={**others, **one.calls})
+        kept[one.name, one.commit] = one
     path = ROOT / "tflm_zephyr" / "data" / file_of(core)
     write_atomically(path, dump(CoreTable(core, toolchain, tuple(kept.values()))).encode())
 

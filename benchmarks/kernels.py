@@ -8,7 +8,8 @@ measures cycles, and `--wait-states` adds to them what flash that is read 16 byt
 layers, the RAM of either way and the bytes of code. Both ways are checked to have equal outputs.
 
 The timings are those of the tables of instructions in chapter 3 of the Technical Reference Manuals of Cortex-M3 and
-Cortex-M4. Arm publishes none for Cortex-M33: those of Cortex-M4 stand in. Branches that are taken cost three cycles.
+Cortex-M4, and of Cortex-M0+. Arm publishes none for Cortex-M33: those of Cortex-M4 stand in. Branches that are taken
+cost three cycles there. A Cortex-M55 takes two for each Helium instruction (its Software Optimization Guide).
 
 Needs a west workspace (ZEPHYR_BASE) with the tflite-micro and cmsis-nn modules, arm-none-eabi-gcc and QEMU.
 """
@@ -52,17 +53,29 @@ class Core:
     board: str
     machine: str
     flags: tuple[str, ...]
+    clock_hz: int = 25_000_000
+
+    @property
+    def cpu(self) -> str:
+        """Its name in tables: "cortex-m4"."""
+        return self.flags[0].removeprefix("-mcpu=")
 
 
 CORES: Mapping[str, Core] = {
     "m3": Core("Cortex-M3", "mps2/an385", "mps2-an385", ("-mcpu=cortex-m3",)),
     "m4": Core("Cortex-M4", "mps2/an386", "mps2-an386", ("-mcpu=cortex-m4", "-mfloat-abi=soft")),
-    "m33": Core("Cortex-M33", "mps2/an521/cpu0", "mps2-an505", ("-mcpu=cortex-m33", "-mfloat-abi=soft")),
+    "m33": Core("Cortex-M33", "mps2/an521/cpu0", "mps2-an505", ("-mcpu=cortex-m33", "-mfloat-abi=soft"), 20_000_000),
 }
 
 
-SMALL: Mapping[str, Core] = {"m0": Core("Cortex-M0", "rpi_pico", "microbit", ("-mcpu=cortex-m0",))}
-"""Cores that no model of the benchmark fits on, for single layers. M0+ has the same instructions."""
+ALL_CORES: Mapping[str, Core] = {
+    "m0plus": Core("Cortex-M0+", "rpi_pico", "mps2-an385", ("-mcpu=cortex-m0plus",)),
+    **CORES,
+    "m55": Core(
+        "Cortex-M55", "mps3/corstone300/an547", "mps3-an547", ("-mcpu=cortex-m55", "-mfloat-abi=hard"), 32_000_000
+    ),
+}
+"""All cores. QEMU's machines of a Cortex-M0 have little memory: a Cortex-M3 runs its instructions as well."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +87,15 @@ class Timing:
     multiply_add: int
     long_multiply: int
     taken: int
+    vector: int = 1
 
 
 TIMINGS: Mapping[str, Timing] = {
+    "m0plus": Timing(load=2, next_load=2, multiply_add=1, long_multiply=1, taken=2),
     "m3": Timing(load=2, next_load=1, multiply_add=2, long_multiply=4, taken=3),
     "m4": Timing(load=2, next_load=1, multiply_add=1, long_multiply=1, taken=3),
     "m33": Timing(load=2, next_load=1, multiply_add=1, long_multiply=1, taken=3),
+    "m55": Timing(load=1, next_load=1, multiply_add=1, long_multiply=1, taken=2, vector=2),
 }
 FETCHED_BYTES = 16
 _LOAD = re.compile(r"^(ldr|ldm|pop|vldr|ldrd)")
@@ -134,6 +150,8 @@ def cost_of_block(block: Sequence[Instruction], timing: Timing) -> Cost:
         if loads:
             cost.mix["loads"] += 1
             cost.cycles += (timing.next_load if loaded else timing.load) + one.words - 1
+        elif one.name.startswith("v") and timing.vector > 1:
+            cost.cycles += timing.vector
         elif _STORE.match(one.name):
             cost.mix["stores"] += 1
             cost.cycles += one.words
@@ -178,6 +196,7 @@ int main()
 			arena[input.first + k] = state >> 24;
 		}
 	}
+	StartTicks();
 	for (size_t layer = 0; layer < LAYERS; ++layer) {
 		LayerBegins();
 		if (!models::net::RunLayer(arena, layer)) {
@@ -185,6 +204,8 @@ int main()
 		}
 	}
 	LayerBegins();
+	const uint32_t ticks = Ticks();
+	Print("ticks", ticks);
 	for (const auto &output : kOutputs) {
 		Print("output", Sum(output.first, output.size));
 	}
@@ -211,7 +232,7 @@ SECTIONS {
 _PLAIN_MEMORY = {"rom": "0x00000000", "ram": "0x20000000", "rom_bytes": "4M", "ram_bytes": "2M"}
 _MEMORY = {
     "mps2-an505": {**_PLAIN_MEMORY, "rom": "0x10000000", "ram": "0x38000000"},
-    "microbit": {**_PLAIN_MEMORY, "rom_bytes": "256K", "ram_bytes": "16K"},
+    "mps3-an547": {"rom": "0x10000000", "rom_bytes": "512K", "ram": "0x31000000", "ram_bytes": "2M"},
 }
 
 
@@ -236,15 +257,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Machine:
-    """Builds and runs models on one core."""
+    """Builds and runs models on one core, with the kernels of a library."""
 
     bench: Bench
     key: str
+    kernels: str = "cmsis_nn"
 
     @property
     def core(self) -> Core:
         """The core."""
-        return {**CORES, **SMALL}[self.key]
+        return ALL_CORES[self.key]
 
     @property
     def folder(self) -> Path:
@@ -262,20 +284,25 @@ class Machine:
         found += [f"-I{tflm / name}" for name in INCLUDE_DIRS]
         return [*found, f"-I{cmsis_nn / 'Include'}", f"-I{cmsis_nn}"]
 
-    def library(self) -> Path:
-        """CMSIS-NN at -Ofast and TFLM's support functions, compiled once."""
-        archive = self.folder / "libkernels.a"
-        if archive.exists():
-            return archive
-        tflm, cmsis_nn = self.bench.workspace.tflm_dir, self.bench.workspace.cmsis_nn_dir
-        assert tflm is not None and cmsis_nn is not None
+    def functions(self, sources: Sequence[str]) -> list[str]:
+        """The objects of CMSIS-NN's sources at -Ofast, each compiled once."""
+        root = self.bench.workspace.cmsis_nn_dir
+        assert root is not None
         flags = [flag for flag in self.flags() if flag != "-fno-rtti"]
-        sources = [str(path) for path in sorted((cmsis_nn / "Source").rglob("*.c"))]
-        run(["arm-none-eabi-gcc", "-Ofast", *flags, "-c", *sources], self.folder)
-        support = [str(tflm / path) for path in REFERENCE_SUPPORT]
-        run(["arm-none-eabi-g++", "-std=c++17", "-Os", *self.flags(), "-c", *support], self.folder)
-        run(["arm-none-eabi-ar", "rcs", str(archive), *map(str, self.folder.glob("*.o"))], self.folder)
-        return archive
+        return self._objects(["arm-none-eabi-gcc", "-Ofast", *flags], root, sources)
+
+    def support(self) -> list[str]:
+        """The objects of TFLM's support functions, each compiled once."""
+        tflm = self.bench.workspace.tflm_dir
+        assert tflm is not None
+        return self._objects(["arm-none-eabi-g++", "-std=c++17", "-Os", *self.flags()], tflm, REFERENCE_SUPPORT)
+
+    def _objects(self, command: Sequence[str], root: Path, sources: Sequence[str]) -> list[str]:
+        names = {path: self.folder / f"{path.rpartition('/')[0].count('/')}_{Path(path).stem}.o" for path in sources}
+        for path, target in names.items():
+            if not target.exists():
+                run([*command, "-c", str(root / path), "-o", str(target)], self.folder)
+        return [str(target) for target in names.values()]
 
     def measure(self, model: Path, *, fast: bool, **options: Any) -> Measured:
         """Compile the model, run it once and read what was executed. `options`: as for built(). Raises BuildError."""
@@ -292,10 +319,10 @@ class Machine:
         label = "_".join(
             f"{key}{value}" for key, value in sorted(options.items()) if value is not None and value is not False
         )
-        folder = self.bench.folder / f"{model.stem}_{self.key}_{fast}_{label}"
+        folder = self.bench.folder / f"{model.stem}_{self.key}_{self.kernels}_{fast}_{label}"
         config = AppConfig(
-            models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels="cmsis_nn", model_data="array",
-            backend="compiled", fast_kernels=fast, every_fast_kernel=every, **options,
+            models=(ModelConfig(model, name="net"),), boards=(self.core.board,), kernels=self.kernels,
+            model_data="array", backend="compiled", fast_kernels=fast, every_fast_kernel=every, **options,
         )  # fmt: skip
         made = generate(AppRequest(config, folder, tflm_of(None, self.bench.workspace.tflm_revision), golden=False))
         (spec,) = made.spec.models
@@ -309,13 +336,13 @@ class Machine:
             path.write_bytes(data)
         # As the app compiles them.
         level = "-O2" if any(name.endswith("/fast_kernels.hpp") for name in files) else "-Os"
-        return program, self._linked(folder, program, level)
+        return program, self._linked(folder, program, level, made.spec.cmsis_nn_sources)
 
     def linker_script(self) -> str:
         """The linker script of its memory."""
         return SCRIPT % _MEMORY.get(self.core.machine, _PLAIN_MEMORY)
 
-    def _linked(self, folder: Path, program: CompiledModel, level: str) -> Path:
+    def _linked(self, folder: Path, program: CompiledModel, level: str, functions: Sequence[str]) -> Path:
         main = program.model.main
         places = [(program.offsets[t], main.tensors[t].size_bytes) for t in main.inputs]
         inputs = ", ".join(f"{{{first}, {size}, {7 + k}}}" for k, (first, size) in enumerate(places))
@@ -331,7 +358,8 @@ class Machine:
         sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.framed]
         command = ["arm-none-eabi-g++", "-std=c++17", level, *self.flags(), f"-I{folder / 'src'}", *map(str, sources)]
         command += [
-            str(self.library()),
+            *self.functions(functions),
+            *self.support(),
             "-nostartfiles",
             f"-T{folder / 'link.ld'}",
             "-Wl,--gc-sections",
@@ -343,15 +371,22 @@ class Machine:
 
     def _executed(self, elf: Path, layers: int) -> tuple[tuple[Cost, ...], str]:
         """Cost of each layer, and the lines that the program printed."""
-        log = elf.with_suffix(".log")
-        outputs = self.run(elf, "-d", "exec,nochain,in_asm", "-D", str(log))
-        trace = Trace(disassembled(elf), TIMINGS[self.key], symbol_of(elf, MARK))
-        with log.open() as lines:
-            found = trace.read(lines)
-        log.unlink()
+        found, outputs = self.traced(elf)
         if len(found) != layers + 2:
             raise BuildError(f"{len(found)} marks, not {layers + 2}", where=str(elf))
         return tuple(found[1:-1]), outputs
+
+    def traced(self, elf: Path, *marks: str) -> tuple[list[Cost], str]:
+        """Cost before each call of LayerBegins() and of the functions `marks`, and the printed lines. BuildError."""
+        log = elf.with_suffix(".log")
+        printed = self.run(elf, "-d", "exec,nochain,in_asm", "-D", str(log)).splitlines()
+        outputs = "\n".join(line for line in printed if "ticks" not in line)
+        places = frozenset(symbol_of(elf, name) for name in (MARK, *marks))
+        trace = Trace(disassembled(elf), TIMINGS[self.key], places)
+        with log.open() as lines:
+            found = trace.read(lines)
+        log.unlink()
+        return found, outputs
 
     def run(self, elf: Path, *flags: str) -> str:
         """A line for each output of the program, with a checksum. Raises BuildError where it does not end well."""
@@ -362,14 +397,24 @@ class Machine:
             raise BuildError(f"it did not run:\n{done.output}", where=str(elf))
         return done.output
 
+    def counted(self, elf: Path) -> int:
+        """The instructions of the program's one inference, to some tens of them. Raises BuildError.
+
+        With -icount an instruction takes a nanosecond of QEMU's time, and the timer's ticks tell how many there were.
+        """
+        ticks = re.search(r"^ *ticks *([0-9a-f]{8})$", self.run(elf, "-icount", "shift=0"), re.M)
+        if ticks is None:
+            raise BuildError("it printed no ticks", where=str(elf))
+        return round(int(ticks[1], 16) * 1e9 / self.core.clock_hz)
+
 
 @dataclass(frozen=True)
 class Trace:
-    """Reads QEMU's log of executed blocks, which begin anew at each call of the function at `mark`."""
+    """Reads QEMU's log of executed blocks, which begin anew at each call of the functions at `marks`."""
 
     code: Mapping[int, Instruction]
     timing: Timing
-    mark: int
+    marks: frozenset[int]
 
     def read(self, lines: Iterator[str]) -> list[Cost]:
         """The cost of what ran before each mark and behind the last one."""
@@ -384,7 +429,7 @@ class Trace:
                     self._keep(start, addresses, blocks, ends)
                     start = -1
                 at = int(line.split("/")[1], 16)
-                if at == self.mark:
+                if at in self.marks:
                     counts.append(Counter())
                     taken.append(0)
                 counts[-1][at] += 1
@@ -400,7 +445,8 @@ class Trace:
 
     def _keep(self, start: int, addresses: list[int], blocks: dict[int, Cost], ends: dict[int, int]) -> None:
         if addresses:
-            found = [self.code[address] for address in addresses if address in self.code]
+            span = range(addresses[0], addresses[-1] + 1, 2)
+            found = [self.code[address] for address in span if address in self.code]
             blocks[addresses[0]] = cost_of_block(found, self.timing)
             last = self.code.get(addresses[-1])
             ends[addresses[0]] = addresses[-1] + (last.size if last else 2)

@@ -28,6 +28,11 @@ void Reset()
 	for (uint32_t *to = &_bss_start; to < &_bss_end;) {
 		*to++ = 0;
 	}
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+	*reinterpret_cast<volatile uint32_t *>(0xe000ed88) |= 0xf << 20;
+	asm volatile("dsb");
+	asm volatile("isb");
+#endif
 	main();
 	const uint32_t stop[] = {0x20026, 0};
 	Call(0x20, stop);
@@ -48,6 +53,20 @@ __attribute__((section(".vectors"), used)) const void *const vectors[16] = {
 	&_stack_end, reinterpret_cast<void *>(Reset), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault),
 	reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault), reinterpret_cast<void *>(Fault)};
 
+static volatile uint32_t *const kSysTick = reinterpret_cast<volatile uint32_t *>(0xe000e010);
+
+static inline void StartTicks()
+{
+	kSysTick[1] = 0xffffff;
+	kSysTick[2] = 0;
+	kSysTick[0] = 5;
+}
+
+static inline uint32_t Ticks()
+{
+	return 0xffffff - kSysTick[2];
+}
+
 static void Print(const char *name, uint32_t value)
 {
 	char line[] = "                00000000\\n";
@@ -62,4 +81,4 @@ static void Print(const char *name, uint32_t value)
 }
 
 """
-"""The beginning of a program without an operating system: the vectors, and Print() by semihosting."""
+"""The beginning of a program without an operating system: the vectors, a timer's ticks, and Print() by semihosting."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
 from tflm_zephyr.costs.counts import code_counts, knows, work_counts
 from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
+from tflm_zephyr.costs.prices import EVAL, INVOKE, Price, Prices
 from tflm_zephyr.costs.shapes import FAST, Shape
 from tflm_zephyr.costs.table import (
     CMSIS_NN,
@@ -24,7 +25,9 @@ from tflm_zephyr.costs.table import (
 
 __all__ = [
     "CMSIS_NN",
+    "EVAL",
     "FAST",
+    "INVOKE",
     "OWN",
     "REFERENCE",
     "Candidate",
@@ -36,6 +39,8 @@ __all__ = [
     "KernelFits",
     "LayerOptions",
     "LibraryTable",
+    "Price",
+    "Prices",
     "Shape",
     "Work",
     "choose",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tflm_zephyr.costs.operator_counts import operator_counts
 from tflm_zephyr.costs.shapes import FAST, Shape
 
 Counts = dict[str, int]
@@ -20,8 +21,10 @@ _TURN = 16  # taps of a loop's turn on cores with DSP
 
 
 def work_counts(shape: Shape) -> Counts:
-    """Counts that the kernel's instructions and cycles are linear in. KeyError for a kernel that is not known."""
-    return {name: count for name, count in {"call": 1, **_WORK[shape.kernel](shape)}.items() if count}
+    """Counts that the kernel's instructions and cycles are linear in."""
+    return {
+        name: count for name, count in {"call": 1, **_WORK.get(shape.kernel, operator_counts)(shape)}.items() if count
+    }
 
 
 def code_counts(shape: Shape) -> Counts:

@@ -25,7 +25,8 @@ class Shape:
 
     `kernel` is a function ("arm_convolve_s8", "tflm_fast::Dense"), or operator and type ("MAX_POOL_2D int8") for what a
     library computes by a function of its own choice. Sizes are those of images: an operator on elements alone has them
-    as `depth` (all inputs) and `channels` (the output), one on rows, such as a softmax, the rows as `width`.
+    as `depth` (the input) and `channels` (the output), with the input's dimensions or the runs of elements that
+    lie together as `width`; one on rows, such as a softmax, the rows as `width`.
     `form`: the form of requantisation of our kernels. `tile` and `step` are the pixels and the rows that a depthwise
     kernel of ours computes at a time.
     """

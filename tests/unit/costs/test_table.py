@@ -46,7 +46,9 @@ def test_every_core_was_measured_with_the_same_kernels() -> None:
     assert tuple(sorted(SAMPLES)) == CORES
     for name in (OWN, CMSIS_NN):
         libraries = [core_table(core).library(name) for core in CORES]
-        assert len({frozenset(library.calls) for library in libraries if library is not None}) == 1
+        names = [{kernel for kernel in one.calls if " " not in kernel} for one in libraries if one is not None]
+        assert len(names) == len(CORES)
+        assert all(one == names[0] for one in names)
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -91,6 +93,8 @@ def test_code_of_shapes_that_the_fit_has_not_seen(core: str) -> None:
 def test_the_errors_in_the_table_are_those_of_held_out_shapes(core: str) -> None:
     costs = costs_of([core])
     for kernel, fits in costs.cores[0].kernels.items():
+        if " " in kernel:  # an operator's, with errors of its own
+            continue
         samples = [sample for sample in SAMPLES[core] if sample.shape.kernel == kernel]
         works = [costs.work(sample.shape) for sample in samples]
         errors = [abs(work.cycles / sample.cycles - 1) for work, sample in zip(works, samples, strict=True) if work]

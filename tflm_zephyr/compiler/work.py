@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's estimated work by the tables of costs, through the interpreter or as compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tflm_zephyr.compiler.kernel_shapes import shape_of
+from tflm_zephyr.compiler.operator_shapes import operator_shape
+from tflm_zephyr.compiler.program import CompiledModel, Layer, more_work
+from tflm_zephyr.costs import INVOKE, Price, Prices, Shape
+from tflm_zephyr.kernels import Node
+from tflm_zephyr.model import Model
+
+
+@dataclass(frozen=True)
+class OperatorWork:
+    """The price of an operator of the main subgraph, by its index in the running order."""
+
+    operator: int
+    key: str
+    price: Price
+
+
+@dataclass(frozen=True)
+class ModelWork:
+    """The prices of a model's operators, and of an inference beside them."""
+
+    operators: tuple[OperatorWork, ...]
+    beside: Price
+
+    @property
+    def instructions(self) -> int:
+        """Estimated instructions of an inference."""
+        return round(self.beside.instructions + sum(one.price.instructions for one in self.operators))
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of an inference, without wait states."""
+        return round(self.beside.cycles + sum(one.price.cycles for one in self.operators))
+
+    @property
+    def stand_ins(self) -> dict[int, str]:
+        """What stood in for operators that were not measured, by operator."""
+        return {one.operator: one.price.why for one in self.operators if one.price.why}
+
+
+def interpreter_work(model: Model, prices: Prices) -> ModelWork:
+    """The work of the model's main subgraph through TFLM's interpreter. Subgraphs that operators run are not in it."""
+    return ModelWork(tuple(_operators(model, prices)), prices.operator(INVOKE))
+
+
+def _operators(model: Model, prices: Prices) -> Iterator[OperatorWork]:
+    for operator in model.main.operators:
+        price = prices.operator(operator_shape(Node(model, model.main, operator)))
+        yield OperatorWork(operator.index, operator.key, price)
+
+
+def compiled_work(program: CompiledModel, prices: Prices) -> ModelWork:
+    """The work of the compiled model's layers; segments and runs of pixels cost the share more that was planned."""
+    operators, more = tuple(_layers(program, prices)), more_work(program.main_layers)
+    sums = (sum(getattr(one.price, what) for one in operators) for what in ("instructions", "cycles"))
+    return ModelWork(operators, Price(*(more * one for one in sums), 0.0))
+
+
+def _layers(program: CompiledModel, prices: Prices) -> Iterator[OperatorWork]:
+    for layer, shape in called_shapes(program):
+        price = prices.call(shape) if layer.framed is None else prices.operator(shape)
+        yield OperatorWork(layer.operator, layer.key, price)
+
+
+def called_shapes(program: CompiledModel) -> Iterator[tuple[Layer, Shape]]:
+    """The main subgraph's layers that have code, members of segments among them, with the shapes of their calls."""
+    model = program.model
+    for layer in program.main_layers:
+        if layer.inside:
+            continue
+        for one in layer.members or (layer,):
+            if one.calls:
+                node = Node(model, model.main, model.main.operators[one.operator])
+                shape = None if one.framed is not None else shape_of(node, one)
+                yield one, operator_shape(node) if shape is None else shape
