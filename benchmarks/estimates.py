@@ -24,7 +24,7 @@ from benchmarks.common import Bench, add_models, chosen, main_of, say, say_load 
 from benchmarks.compiled import models  # noqa: E402
 from benchmarks.kernels import ALL_CORES, Machine  # noqa: E402
 from benchmarks.operator_costs import Interpreter  # noqa: E402
-from tflm_zephyr.compiler.work import ModelWork, compiled_work, interpreter_work  # noqa: E402
+from tflm_zephyr.compiler import ModelWork, compiled_work, interpreter_work  # noqa: E402
 from tflm_zephyr.costs import CMSIS_NN, REFERENCE, Prices  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.model import parse_model  # noqa: E402

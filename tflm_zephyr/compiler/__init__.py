@@ -18,6 +18,7 @@ from tflm_zephyr.compiler.program import (
     Value,
 )
 from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
+from tflm_zephyr.compiler.work import ModelWork, called_shapes, compiled_work, interpreter_work
 
 __all__ = [
     "CMSIS_HEADER",
@@ -29,11 +30,15 @@ __all__ = [
     "ConstantArray",
     "FrontPoint",
     "Layer",
+    "ModelWork",
     "PixelRuns",
     "Place",
     "Pointer",
     "Search",
     "Value",
+    "called_shapes",
     "compile_model",
+    "compiled_work",
+    "interpreter_work",
     "why_not",
 ]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tflm_zephyr.arena import ArenaPlan
 from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
-from tflm_zephyr.codegen.backends.compiled_sizes import savings
+from tflm_zephyr.codegen.backends.compiled_sizes import measured_code, savings, without_interpreter
 from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
 from tflm_zephyr.codegen.custom_operators import custom_operator
@@ -19,7 +19,7 @@ from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, Str
 from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Search
 from tflm_zephyr.costs import FAST
 from tflm_zephyr.errors import AppError
-from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary
+from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary, same_cmsis_nn
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model, Operator, Tensor, TensorType
 from tflm_zephyr.options import COMPILED, AppConfig, ModelConfig, refuse_foreign
@@ -176,8 +176,12 @@ class Compiled(Backend):
         runtimes = [runtime_of(model) for model in app.models]
         distinct = tuple(sorted({name for runtime in runtimes for name in runtime.linked}))
         cores = {core for runtime in runtimes for core in runtime.cores}
-        less = savings([runtime.program for runtime in runtimes], plain=cores == {"plain"})
-        own = own_functions([runtime.program for runtime in runtimes])
+        programs = [runtime.program for runtime in runtimes]
+        names = {board.core for board in app.boards}
+        layers = measured_code(programs, names, app.kernels[0], same_cmsis_nn(app.cmsis_nn_revision))
+        less = savings(programs, plain=cores == {"plain"}) if layers is None else without_interpreter()
+        distinct = distinct if layers is None else ()
+        own = own_functions(programs)
         code, unsure = (sum(sizes) for sizes in zip((0, 0), *(own or {}).values(), strict=True))
         code += sum(one.program.choice.call_bytes for one in runtimes if one.program.choice is not None)
         whys = (
@@ -195,6 +199,7 @@ class Compiled(Backend):
             ),
             app=(
                 SizePart("without the interpreter", -less.flash_bytes, -less.ram_bytes),
+                *([SizePart("layers and their kernels", layers, 0)] if layers is not None else []),
                 *([SizePart("fast kernels", code, 0)] if own else []),
             ),
             registrations=distinct,
