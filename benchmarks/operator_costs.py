@@ -159,8 +159,8 @@ class Interpreter:
         """The program that runs the model once."""
         folder = self.folder / path.stem
         folder.mkdir(exist_ok=True)
-        table = op_resolver.shipped_operator_table().calls
-        calls = [table[key] for key in sorted({operator.key for operator in model.main.operators})]
+        known = op_resolver.shipped_operator_table().calls
+        calls = [known[key] for key in sorted({operator.key for operator in model.main.operators})]
         added = "\n".join(f"\tresolver.{call.method}();" for call in calls)
         text = MAIN.replace("{START}", START).replace("ADDED", added)
         text = text.replace("OPERATORS", str(len(calls))).replace("ARENA", str(arena))

@@ -54,7 +54,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "codegen.generation": "codegen.custom_operators codegen.derived_apps codegen.model_spec codegen.prepared_model"
     " codegen.stack_size codegen.tensor_interface codegen.backends.interpreter",
     "codegen.rendering": "codegen.spec codegen.backends.interpreter_spec",
-    "codegen.backends.compiled": "codegen.backends.compiled_sizes codegen.backends.framed_kernels",
+    "codegen.backends.compiled": "codegen.backends.framed_kernels",
     # A compiled model is made, planned and proved as a whole; its operators run against TFLM in tests/zephyr.
     "compiler.compilation": "compiler.flattening compiler.layer_builder compiler.memory_plan compiler.program"
     " compiler.operators.convolution compiler.operators.joining compiler.operators.layout compiler.operators.pooling"
@@ -63,7 +63,8 @@ NEIGHBOURS: Mapping[str, str] = {
     "compiler.operators.rectifiers": "compiler.operators.activation compiler.lookup_tables",
     "compiler.row_plan": "compiler.row_program",
     "compiler.plan_proof": "compiler.row_proof",
-    "kernel_costs.table": "kernel_costs.terms",
+    "costs.table": "costs.counts costs.layer_costs costs.operator_counts costs.shapes",
+    "compiler.work": "compiler.operator_shapes",
     # Both ends of a link are needed to see either.
     "device.console.records": "device.console.fields device.console.reader device.console.result device.console.status"
     " device.readable",

@@ -60,8 +60,9 @@ def _operators(model: Model, prices: Prices) -> Iterator[OperatorWork]:
 def compiled_work(program: CompiledModel, prices: Prices) -> ModelWork:
     """The work of the compiled model's layers; segments and runs of pixels cost the share more that was planned."""
     operators, more = tuple(_layers(program, prices)), more_work(program.main_layers)
-    sums = (sum(getattr(one.price, what) for one in operators) for what in ("instructions", "cycles"))
-    return ModelWork(operators, Price(*(more * one for one in sums), 0.0))
+    instructions = sum(one.price.instructions for one in operators)
+    cycles = sum(one.price.cycles for one in operators)
+    return ModelWork(operators, Price(more * instructions, more * cycles, 0.0))
 
 
 def _layers(program: CompiledModel, prices: Prices) -> Iterator[OperatorWork]:

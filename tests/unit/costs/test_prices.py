@@ -96,3 +96,14 @@ def test_an_eval_is_a_few_hundred_instructions_beside_its_function() -> None:
     for key in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
         (factor,) = library.operators[EVAL + key].instructions.factors.values()
         assert 100 < factor < 2000
+
+
+def test_functions_of_code_count_once_and_layers_each() -> None:
+    one, more = M3.code_bytes(["arm_convolve_s8"]), M3.code_bytes(["arm_convolve_s8", "arm_convolve_s8"])
+    library = core_table("cortex-m3").library(CMSIS_NN)
+    assert library is not None and one is not None and more is not None
+    assert more - one == library.calls["arm_convolve_s8"].call_bytes > 100
+    both = M3.code_bytes(["arm_convolve_s8", "ADD int8"])
+    assert both is not None and both > one
+    assert M3.code_bytes(["NEVER_SEEN int8"]) is None
+    assert Prices("cortex-m7", CMSIS_NN).code_bytes(["arm_convolve_s8"]) is None
