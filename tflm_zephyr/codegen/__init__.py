@@ -19,7 +19,13 @@ from tflm_zephyr.codegen.arena_json import (
 )
 from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
-from tflm_zephyr.codegen.backends.compiled import compiled_beside, fast_remark, more_flash_bytes
+from tflm_zephyr.codegen.backends.compiled import (
+    EstimatedWork,
+    compiled_beside,
+    estimated_work,
+    fast_remark,
+    more_flash_bytes,
+)
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.held_files import load_config, with_held
@@ -42,6 +48,7 @@ __all__ = [
     "ArenaMeasurement",
     "ArenaSpec",
     "BackendSizes",
+    "EstimatedWork",
     "FileChange",
     "Generated",
     "LibrarySpec",
@@ -64,6 +71,7 @@ __all__ = [
     "compiled_beside",
     "data_sha256",
     "dump_measurements",
+    "estimated_work",
     "fast_remark",
     "folder_of",
     "generate",

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from tflm_zephyr import __version__
-from tflm_zephyr.boards import Board, load_board
+from tflm_zephyr.boards import AUTO, Board, load_board
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
+from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
-from tflm_zephyr.codegen.backends.choice import chosen_backend
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.model_facts import facts_of
@@ -26,7 +26,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
 from tflm_zephyr.model import load_model
-from tflm_zephyr.options import ONLINE, STATIC, AppConfig
+from tflm_zephyr.options import INTERPRETER, ONLINE, STATIC, AppConfig
 from tflm_zephyr.tflm import TflmRevision
 
 
@@ -84,12 +84,13 @@ def generate(request: AppRequest) -> Generated:
     )
     setup = BuildSetup(config, tflm, kernels, shared)
     pairs = list(zip(config.models, loaded, strict=True))
-    chosen, why = chosen_backend(request.backend or config.backend, pairs, setup)
+    named = request.backend or config.backend
+    chosen = backend_of(INTERPRETER if named == AUTO else named)
     runs = GoldenRequest(app, request.keep_golden, request.golden, request.on_run)
     built = [built_model(item, model, setup, chosen, runs) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
     spec = _app_spec(setup, chosen, built, app, name, boards)
-    remarks = [*_kernel_notes(setup), *why, *(note for item in built for note in item.notes), *chosen.notes(spec)]
+    remarks = [*_kernel_notes(setup), *(note for item in built for note in item.notes), *chosen.notes(spec)]
     remarks += stack_notes(config.main_stack_bytes, needed_stack_bytes(setup, spec.models, boards), name, tflm.revision)
     if config.shared_arena:
         models, arena = chosen.share_arena(spec.models, [item.prepared for item in built], setup, name)

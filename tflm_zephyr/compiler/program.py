@@ -350,6 +350,14 @@ class Chosen(Protocol):
         """Our functions that the planned `layers` call: estimated bytes of code, and by how much that may differ."""
 
     @property
+    def cycles(self) -> int:
+        """Estimated cycles of all layers with a choice of kernels."""
+
+    @property
+    def other_cycles(self) -> int:
+        """The same with CMSIS-NN's kernels."""
+
+    @property
     def call_bytes(self) -> int:
         """Bytes of the layers' functions that call them."""
 

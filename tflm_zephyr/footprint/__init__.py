@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from tflm_zephyr.footprint import attribution
-from tflm_zephyr.footprint.budgets import generate_within
 from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstimate, Runs, Verdict, verdict
 from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies, with_compiled_code
 from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
 from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
+from tflm_zephyr.footprint.ways import Way, Ways, generate_within, optimized
 
 __all__ = [
     "BY_MAP",
@@ -28,12 +28,15 @@ __all__ = [
     "Row",
     "Runs",
     "Verdict",
+    "Way",
+    "Ways",
     "attribution",
     "changes",
     "find_elf",
     "generate_within",
     "linked_kernels",
     "load_footprint",
+    "optimized",
     "own_buffer",
     "remedies",
     "verdict",

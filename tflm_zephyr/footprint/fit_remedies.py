@@ -17,7 +17,7 @@ from tflm_zephyr.boards import CMSIS_NN, REFERENCE, Board
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import CLOSE, NO, YES, RegionEstimate, Verdict
 from tflm_zephyr.memory_planner import pack
-from tflm_zephyr.options import COMPILED, INTERPRETER, ONLINE, AppConfig, foreign_options
+from tflm_zephyr.options import COMPILED, ONLINE, AppConfig, foreign_options
 
 Evaluate = Callable[[AppConfig, Board], Verdict]
 
@@ -122,7 +122,7 @@ def remedies(
 def with_compiled_code(config: AppConfig) -> AppConfig | None:
     """The app with compiled code; None where it has that, or options that are the interpreter's alone."""
     own = foreign_options(config, COMPILED) or any(foreign_options(model, COMPILED) for model in config.models)
-    return None if own or config.backend != INTERPRETER else replace(config, backend=COMPILED)
+    return None if own or config.backend == COMPILED else replace(config, backend=COMPILED)
 
 
 def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:

@@ -47,10 +47,10 @@ def _value(row: Row, value: Any) -> Any:
 
 
 def implied_backend(config: AppConfig) -> str:
-    """The backend of an app that names none: one that has the options that are given."""
-    if config.flash is not None:
-        return AUTO
-    return COMPILED if foreign_options(config, INTERPRETER) else config.backend
+    """The backend of an app that names none: AUTO, or the one that alone has the options that are given."""
+    if config.backend != AUTO or config.flash is not None or config.optimize:
+        return config.backend
+    return COMPILED if foreign_options(config, INTERPRETER) else AUTO
 
 
 def foreign_options(config: AppConfig | ModelConfig, backend: str) -> tuple[Row, ...]:

@@ -139,6 +139,9 @@ class Budgets:
     flash: Annotated[int | None, _NONE, _SIZE, _POSITIVE, Option(
         "what the app is to fit in on each board, as in 200K, by the estimate of `fit`", f"{_APP} report",
         f"{_APP} report", metavar="BYTES")] = None
+    optimize: Annotated[str | None, _NONE, OneOf(("speed", "ram", "flash")), Option(
+        "take the way with the fewest cycles, the least RAM or the least flash, within ram, flash and slower",
+        _WAY, _WAY)] = None
     slower: Annotated[int | float | None, _NONE, _SHARE, _PERCENT, Option(
         "how much more work compiled code may do for less RAM, as an estimate: 0.5, 10% (default: 3%, and with ram "
         "any)", _WAY, backend=COMPILED, metavar="PERCENT")] = None
@@ -173,8 +176,8 @@ class AppConfig(Budgets, CompiledCode):
         "one arena for all models, of which one runs at a time", backend=INTERPRETER)] = False
     host_link: Annotated[bool, Option("serve a host over the serial port, without self-test", _APP)] = False
     backend: Annotated[str, OneOf((INTERPRETER, COMPILED, AUTO)), Option(
-        "TFLM's interpreter (default); compiled: kernel calls with constant parameters, less RAM and flash; auto: "
-        "compiled where that is sure to be smaller", _WAY, _WAY)] = INTERPRETER
+        "TFLM's interpreter; compiled: kernel calls with constant parameters, less RAM and flash; auto (default): the "
+        "interpreter where that fits the boards", _WAY, _WAY)] = AUTO
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ def with_backend(config: AppConfig, args: argparse.Namespace, file: Path | None 
 
     Raises AppError for options that the backend does not have.
     """
-    if file is None and args.backend is None:
-        config = replace(config, backend=implied_backend(config))
+    config = replace(config, backend=implied_backend(config))
     where = str(file or args.tflm_command)
     refuse_exclusions(config, where)
     if config.backend == INTERPRETER:

@@ -16,13 +16,13 @@ from tflm_zephyr.codegen import (
     LibrarySpec,
     ModelSpec,
     check_labels,
-    generate,
     identifier,
     library_name,
     render_library,
 )
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import read_if_there, write_atomically
+from tflm_zephyr.footprint import generate_within
 from tflm_zephyr.options import AppConfig, ModelConfig, with_given
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def do_library(args: argparse.Namespace, say: Say) -> Done:
     """`library`: files whose content is the same stay untouched, so that no build compiles them again."""
     config = _config(args)
     boards = (replace(board_with(args.core, ARCHITECTURES), name="this build"),)
-    made = generate(
+    made = generate_within(
         AppRequest(
             config,
             args.output,

@@ -196,7 +196,7 @@ def test_an_app_files_interpreter_has_no_rows(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     file = tmp_path / "request.yaml"
-    file.write_text(f"models: [{model}]\n{option}\n", encoding="utf-8")
+    file.write_text(f"models: [{model}]\nbackend: interpreter\n{option}\n", encoding="utf-8")
     assert main(["generate", "--app", str(file), "-o", str(tmp_path / "app")]) == 1
     name = option.partition(":")[0]
     assert f"request.yaml: {name} is the compiled backend's. Use the backend compiled" in capsys.readouterr().err
@@ -250,3 +250,14 @@ def test_the_interpreters_placing_is_refused(
     assert main(given) == 1
     what = flag[0].removeprefix("--").removeprefix("no-").replace("-", "_")
     assert f"{what} is the interpreter backend's. Use" in capsys.readouterr().err
+
+
+def test_an_objective_takes_a_way_and_says_what_it_gives_up(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "app"
+    assert main(["generate", str(model), "-o", str(app), "-b", "mps2/an386", "--optimize", "ram"]) == 0
+    text = capsys.readouterr().out
+    assert "note: optimize ram: " in text and "; it gives up " in text and "note: or interpreter (" in text
+    assert "optimize: ram\n" in (app / "tflm" / "app.yaml").read_text(encoding="utf-8")
+    assert main(["generate", "-o", str(app), "--check"]) == 0

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to run an app: the best by an objective within budgets, and what is short where none is within them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.checkout import ROOT
+from tflm_zephyr.boards import load_board
+from tflm_zephyr.codegen import AppRequest, Generated
+from tflm_zephyr.errors import AppError, PlanError
+from tflm_zephyr.footprint import Runs, generate_within, verdict
+from tflm_zephyr.options import AppConfig, ModelConfig
+from tflm_zephyr.tflm import tflm_of
+
+DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
+VIBRATION = next((ROOT / "samples" / "vibration_monitor").rglob("*.tflite"))
+BOARD = "mps2/an385"
+PLENTY = 4 << 20
+
+
+def made(tmp_path: Path, model: Path = DIGITS, **values: object) -> Generated:
+    config = AppConfig((ModelConfig(model),), boards=(BOARD,), **values)  # type: ignore[arg-type]
+    return generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))
+
+
+def flash(app: Generated) -> int:
+    found = verdict(app.spec, load_board(BOARD), Runs((1,))).flash
+    assert found is not None
+    return found.used_bytes
+
+
+def test_without_a_budget_it_is_what_generate_makes(tmp_path: Path) -> None:
+    assert made(tmp_path).spec.backend == "interpreter"
+
+
+def brute_force(tmp_path: Path, model: Path) -> list[Generated]:
+    """The apps of all options that name a way; reference kernels, many times slower, are never taken by themselves."""
+    apps = []
+    for backend, fast, rows in itertools.product(("interpreter", "compiled"), (False, True), (False, True)):
+        if backend == "compiled" or not (fast or rows):
+            for slower in (100_000, None) if rows else (None,):
+                options = {"fast_kernels": fast, "rows": rows, "slower": slower}
+                apps.append(made(tmp_path, model, backend=backend, **options))
+    return apps
+
+
+@pytest.mark.parametrize("model", [DIGITS, VIBRATION], ids=lambda path: path.stem)
+def test_the_best_of_all_ways_is_taken(model: Path, tmp_path: Path) -> None:
+    every = brute_force(tmp_path, model)
+    smallest, least = made(tmp_path, model=model, optimize="ram"), made(tmp_path, model=model, optimize="flash")
+    assert smallest.spec.models[0].arena.bytes == min(app.spec.models[0].arena.bytes for app in every)
+    assert flash(least) <= min(map(flash, every))  # fast kernels where they take no more flash are no option
+
+
+def test_the_fastest_way_has_fast_kernels(tmp_path: Path) -> None:
+    app = made(tmp_path, optimize="speed")
+    assert app.config.fast_kernels and not app.config.rows
+    assert app.notes[-6].startswith("optimize speed: fast kernels (--fast-kernels), the fewest estimated cycles of 5")
+    assert [note for note in app.notes if note.startswith("or interpreter (--backend interpreter): ")]
+
+
+def test_budgets_hold_for_the_best_way(tmp_path: Path) -> None:
+    app = made(tmp_path, optimize="speed", ram=1700)
+    assert app.spec.models[0].arena.bytes <= 1700
+    small = made(tmp_path, optimize="speed", flash=flash(app) - 1000, ram=1700)
+    assert flash(small) <= flash(app) - 1000 and small.spec.models[0].arena.bytes <= 1700
+
+
+def test_an_interpreter_that_does_not_fit_gives_way(tmp_path: Path) -> None:
+    """The first way that fits is taken, and the app says why."""
+    board = replace(load_board(BOARD), ram_kib=8)
+    config = AppConfig((ModelConfig(DIGITS),), boards=(BOARD,))
+    request = AppRequest(config, tmp_path / "app", tflm_of(None), golden=False, boards=(board,))
+    app = generate_within(request)
+    assert app.spec.backend == "compiled"
+    assert any("as the interpreter's app takes" in note and "bytes of RAM more than" in note for note in app.notes)
+    kept = generate_within(replace(request, boards=(replace(board, ram_kib=2),)))
+    assert kept.spec.backend == "interpreter"  # nothing fits: the verdict says so
+
+
+def test_the_named_kernels_are_kept(tmp_path: Path) -> None:
+    least = made(tmp_path, backend="compiled", kernels="cmsis_nn", optimize="flash")
+    with pytest.raises(AppError, match=r"[\d,]+ bytes of flash \(estimated\), 1 more than the budget") as caught:
+        made(tmp_path, backend="compiled", kernels="cmsis_nn", flash=flash(least) - 1)
+    assert "interpreter" not in str(caught.value) and "reference" not in str(caught.value)
+
+
+def test_reference_kernels_are_the_last_resort(tmp_path: Path) -> None:
+    least = made(tmp_path, optimize="flash")
+    assert least.spec.kernels == ("cmsis_nn",)
+    app = made(tmp_path, flash=flash(least) - 1)
+    assert app.spec.kernels == ("reference",) and flash(app) < flash(least)
+
+
+def test_every_way_says_what_is_short(tmp_path: Path) -> None:
+    with pytest.raises(AppError) as caught:
+        made(tmp_path, backend="auto", flash=1000, ram=1700)
+    text = str(caught.value)
+    for name in ("fast kernels", "compiled", "interpreter"):
+        assert f"{name}: " in text
+        assert name == "fast kernels" or f"{name}, reference kernels: " in text
+    assert re.search(r"interpreter: digits takes [\d,]+ bytes of RAM, [\d,]+ more", text)
+    assert "\n" not in text
+
+
+def test_a_shortage_is_the_estimate_less_the_budget(tmp_path: Path) -> None:
+    need = flash(made(tmp_path, backend="interpreter", kernels="cmsis_nn"))
+    with pytest.raises(AppError, match=rf"{need:,} bytes of flash \(estimated\), 24 more than the budget"):
+        made(tmp_path, backend="interpreter", kernels="cmsis_nn", flash=need - 24)
+
+
+def test_work_that_ram_takes_may_be_too_much(tmp_path: Path) -> None:
+    free = made(tmp_path, backend="compiled", kernels="cmsis_nn", ram=1700)
+    assert free.spec.models[0].arena.bytes <= 1700
+    with pytest.raises(PlanError, match=r"with at most 0.1 % more work, .* 1,700 bytes are enough for an estimated"):
+        made(tmp_path, backend="compiled", kernels="cmsis_nn", ram=1700, slower=0.1)
+
+
+def test_a_board_whose_flash_is_not_known_says_so(tmp_path: Path) -> None:
+    config = AppConfig((ModelConfig(DIGITS),), boards=("qemu_cortex_m3",), flash=PLENTY)
+    with pytest.raises(AppError, match="its flash cannot be estimated, as "):
+        generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways to run an app's models, side by side: RAM, flash and time of the interpreter and of compiled code.
+
+Each way is another config of the same app, so there is one estimate of bytes for all of them. Time is the estimated
+cycles of the int8 layers whose kernels were measured; where none was, ways of compiled code differ in their work alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from tflm_zephyr.boards import AUTO, REFERENCE
+from tflm_zephyr.codegen import (
+    AppRequest,
+    EstimatedWork,
+    Generated,
+    SharedWork,
+    estimated_work,
+    generate,
+    more_flash_bytes,
+)
+from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
+from tflm_zephyr.footprint.estimate import NO, Runs, Verdict, verdict
+from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
+from tflm_zephyr.plain_values import MOST_PERCENT
+
+SPEED, RAM, FLASH = "speed", "ram", "flash"
+_LESS_AT_MOST = 4096
+"""Bytes that fast kernels take less flash than CMSIS-NN's at most where they are chosen for that: 1,016 were seen."""
+_MORE_RAM = "RAM, where rows would take less"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run an app's models.
+
+    `option` takes it. `ram_bytes` are the arenas of all models, `flash_bytes` the estimate of the whole app on the
+    board that takes the most, None where that is not known. `verdicts` has each board's. `work` is that of compiled
+    code; `cycles` are estimated, None where no kernel was measured. `faults` are the budgets that it exceeds and the
+    boards that it does not fit, or why it cannot be made.
+    """
+
+    name: str
+    option: str
+    gives_up: str
+    config: AppConfig
+    ram_bytes: int = 0
+    flash_bytes: int | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    work: EstimatedWork | None = None
+    cycles: int | None = None
+    faults: tuple[str, ...] = ()
+
+    def measure(self, objective: str) -> tuple[float, float, float]:
+        """The smaller, the better: the objective first, then time, RAM and flash in this order."""
+        flash = inf if self.flash_bytes is None else self.flash_bytes
+        time = inf if self.cycles is None else self.cycles
+        ram = float(self.ram_bytes)
+        return {SPEED: (time, ram, flash), RAM: (ram, time, flash), FLASH: (flash, time, ram)}[objective]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """All ways, the one that is taken first, and the reasons in words."""
+
+    taken: Way
+    others: tuple[Way, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def every(self) -> tuple[Way, ...]:
+        """The one that is taken, then the others."""
+        return (self.taken, *self.others)
+
+
+def optimized(request: AppRequest, objective: str) -> tuple[Generated, Ways]:
+    """The app by the way that is best by `objective` within the budgets of its config, and all ways.
+
+    Raises AppError where no way is within them, which says for each what is short by how much.
+    """
+    request = replace(request, shared=request.shared or SharedWork())
+    kinds = _ways(request.config, objective)
+    ways = _timed([_priced(request, way) for way in kinds])
+    if all(way.faults for way in ways):
+        ways += [_priced(request, way) for way in _last_resorts(request.config, kinds)]
+    able = [way for way in ways if not way.faults]
+    if not able:
+        faults = "; ".join(f"{way.name}: {' and '.join(way.faults)}" for way in ways)
+        where = ", ".join(model.label for model in request.config.models)
+        raise AppError(faults, where=where, hint="Allow more, or take a smaller model")
+    best = min(able, key=lambda way: way.measure(objective))
+    others = tuple(way for way in ways if way is not best)
+    chosen = Ways(best, others, _reasons(best, others, objective))
+    made = generate(replace(request, config=best.config))
+    return replace(made, notes=(*made.notes, *chosen.reasons)), chosen
+
+
+def generate_within(request: AppRequest) -> Generated:
+    """The app by the way that its config asks for: the best by its objective, the fastest within a budget of flash.
+
+    Without either it is the app of codegen.generate; where no backend is named and the interpreter does not fit a
+    board, the first way that fits all of them. Raises AppError where no way is within the budgets.
+    """
+    request = replace(request, shared=request.shared or SharedWork())
+    config = request.config
+    objective = config.optimize or (SPEED if config.flash is not None else "")
+    if objective:
+        return optimized(request, objective)[0]
+    made = generate(request)
+    if config.backend != AUTO or request.backend or not (misfits := _misfits(made)):
+        return made
+    for way in _ways(replace(config, backend=COMPILED), SPEED):
+        priced = _priced(request, way)
+        if not priced.faults:
+            found = generate(replace(request, config=priced.config))
+            note = f"{way.name} ({way.option}), as the interpreter's app takes {' and '.join(misfits)}"
+            return replace(found, notes=(*found.notes, note))
+    return made
+
+
+def _ways(config: AppConfig, objective: str) -> tuple[Way, ...]:
+    """The ways that the config leaves open, not priced yet: what it names is kept."""
+    plain = replace(config, optimize=None, flash=None)
+    # Fast kernels where they take no more flash than CMSIS-NN's, if flash is the objective.
+    larger = 0 if objective == FLASH else config.larger
+    compiled = replace(plain, backend=COMPILED, fast_kernels=False, rows=False, larger=larger)
+    rows = replace(compiled, rows=True, slower=_slower(config, objective))
+    interpreted = replace(compiled, backend=INTERPRETER, ram=None, slower=None)
+    every = (
+        Way("fast kernels", "--fast-kernels", _MORE_RAM, replace(compiled, fast_kernels=True)),
+        Way("fast kernels by rows", "--fast-kernels --rows", "some speed", replace(rows, fast_kernels=True)),
+        Way("compiled", "--backend compiled", "the speed of fast kernels", compiled),
+        Way("compiled by rows", "--backend compiled --rows", "the speed of fast kernels", rows),
+        Way("interpreter", "--backend interpreter", "RAM and flash", interpreted),
+    )
+    return tuple(way for way in every if config.backend in (AUTO, way.config.backend) and _keeps(config, way))
+
+
+def _last_resorts(config: AppConfig, ways: Sequence[Way]) -> Iterator[Way]:
+    """The same ways with TFLM's reference kernels, many times slower, for where nothing else is within the budgets."""
+    for way in ways if config.kernels == AUTO else ():
+        if not way.config.fast_kernels:
+            slow = replace(way.config, kernels=REFERENCE)
+            option = f"{way.option} --kernels reference"
+            yield replace(way, name=f"{way.name}, reference kernels", option=option, config=slow)
+
+
+def _keeps(config: AppConfig, way: Way) -> bool:
+    """Whether a way has the options of compiled code that the config names; with a budget of RAM rows come with it."""
+    asked = config.fast_kernels <= way.config.fast_kernels and config.rows <= way.config.rows
+    able = way.config.backend == COMPILED or not (config.stream_input or config.fast_kernels or config.rows)
+    return asked and able and not (config.ram is not None and way.config.rows)
+
+
+def _slower(config: AppConfig, objective: str) -> float | None:
+    """Percent of more work for less RAM: what is allowed, and where RAM is the objective any by default."""
+    if config.slower is not None or objective != RAM:
+        return config.slower
+    return MOST_PERCENT
+
+
+def _priced(request: AppRequest, way: Way) -> Way:
+    """The way with its bytes and its time, or with why it cannot be made."""
+    try:
+        made = generate(replace(request, config=way.config, golden=False))
+        allowed = _less_code(made, request.config.flash)
+        if allowed is not None:
+            way = replace(way, config=replace(way.config, larger=allowed))
+            made = generate(replace(request, config=way.config, golden=False))
+    except (AppError, BuildError, ModelError, PlanError) as error:
+        return replace(way, faults=(error.what,))
+    ram, flash = sum(model.arena.bytes for model in made.spec.models), _flash_bytes(made)
+    priced = replace(way, ram_bytes=ram, flash_bytes=flash, verdicts=_verdicts(made), work=estimated_work(made.spec))
+    return replace(priced, faults=tuple(_faults(priced, request.config, made)))
+
+
+def _less_code(made: Generated, limit: int | None) -> int | None:
+    """Bytes of flash that each model's fast kernels may take more than CMSIS-NN's, so that the app is within `limit`.
+
+    None where it is, or where no choice of fast kernels brings it there.
+    """
+    used, more = _flash_bytes(made), more_flash_bytes(made.spec)
+    if limit is None or used is None or more is None or used <= limit or used - limit > max(0, more) + _LESS_AT_MOST:
+        return None
+    return max(0, more - (used - limit)) // len(made.spec.models)
+
+
+def _timed(ways: Sequence[Way]) -> list[Way]:
+    """The ways with their cycles: those of our kernels, or CMSIS-NN's, which interpreter and compiled code call alike.
+
+    Where no kernel was measured a unit stands for the model's work, so that ways compare by what they add to it.
+    """
+    known = [way.work.cmsis_cycles for way in ways if way.work is not None and way.work.cmsis_cycles]
+    base = known[0] if known else None
+    timed = []
+    for way in ways:
+        slower = 0.0 if way.work is None else way.work.slower
+        cycles = None if way.work is None else way.work.cycles
+        if way.config.kernels != REFERENCE and cycles is None and base is not None:
+            cycles = base
+        timed.append(replace(way, cycles=None if cycles is None else round(cycles * (1 + slower))))
+    return timed
+
+
+def _faults(way: Way, config: AppConfig, made: Generated) -> Iterator[str]:
+    """The budgets that a way exceeds, and the boards that it does not fit."""
+    for model in made.spec.models:
+        if config.ram is not None and model.arena.bytes > config.ram:
+            more = model.arena.bytes - config.ram
+            yield f"{model.ident} takes {model.arena.bytes:,} bytes of RAM, {more:,} more than the budget"
+    if config.flash is not None and way.flash_bytes is None:
+        yield f"its flash cannot be estimated, as {next(one.reason for one in way.verdicts if one.flash is None)}"
+    if config.flash is not None and way.flash_bytes is not None and way.flash_bytes > config.flash:
+        more = way.flash_bytes - config.flash
+        yield f"{way.flash_bytes:,} bytes of flash (estimated), {more:,} more than the budget"
+    yield from _misfits(made)
+
+
+def _misfits(made: Generated) -> tuple[str, ...]:
+    """The boards that an app does not fit, with the bytes that are short."""
+    found = []
+    for one in _verdicts(made):
+        if one.fits == NO and one.flash is not None and one.ram is not None:
+            over = ((one.flash.over_bytes, "flash"), (one.ram.over_bytes, "RAM"))
+            short = " and ".join(f"{size:,} bytes of {name}" for size, name in over if size)
+            found.append(f"{short} more than {one.board} has")
+    return tuple(found)
+
+
+def _verdicts(made: Generated) -> tuple[Verdict, ...]:
+    runs = Runs(tuple(model.runs for model in made.config.models))
+    return tuple(verdict(made.spec, board, runs) for board in made.spec.boards)
+
+
+def _flash_bytes(made: Generated) -> int | None:
+    """The estimate of the board that takes the most flash; None where one is not known."""
+    uses = [one.flash for one in _verdicts(made)]
+    known = [use.used_bytes for use in uses if use is not None]
+    return max(known) if known and len(known) == len(uses) else None
+
+
+_WORDS = {SPEED: "fewest estimated cycles", RAM: "least RAM", FLASH: "least flash"}
+
+
+def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...]:
+    """What is taken and what it gives up, then a line for each other way, the next best first."""
+    able = sorted((way for way in others if not way.faults), key=lambda way: way.measure(objective))
+    why = f"the {_WORDS[objective]} of {1 + len(able)} ways" if able else "the only way that is possible"
+    lines = [
+        f"optimize {objective}: {best.name} ({best.option}), {why}",
+        f"it takes {sizes(best)}; it gives up {best.gives_up}",
+        *(f"or {way.name} ({way.option}): {sizes(way)}" for way in able),
+        *(f"not {way.name}: {' and '.join(way.faults)}" for way in others if way.faults),
+    ]
+    return tuple(lines)
+
+
+def sizes(way: Way) -> str:
+    """RAM, flash and time of a way in words."""
+    flash = "flash not known" if way.flash_bytes is None else f"{way.flash_bytes:,} bytes of flash (estimated)"
+    time = "" if way.cycles is None else f", {way.cycles / 1e6:.2f} million cycles (estimated)"
+    return f"{way.ram_bytes:,} bytes of RAM, {flash}{time}"
