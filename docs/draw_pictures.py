@@ -10,7 +10,7 @@ The first writes arena.svg and terminal.svg, the output of
 
 The same sources give the same bytes; tests/unit/test_pictures.py compares. The model is a small int8 network with
 residual connections, made here. The second writes report.png, the arena of `tflm-zephyr report residual.tflite -o
-report.html` in a headless Chromium (CHROMIUM names it; default: chromium-headless-shell).
+report.html` in a headless Chromium (CHROMIUM names it; default: chromium-headless-shell): `pip install '.[browser]'`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from tests.helpers.model_builder import chain
 from tests.helpers.result_documents import results
 from tflm_zephyr.documents import load_documents
 
-pytest.importorskip("playwright", reason="pip install '.[test]'")
-pytest.importorskip("axe_playwright_python", reason="pip install '.[test]'")
+pytest.importorskip("playwright", reason="no playwright or axe: pip install '.[browser]'")
+pytest.importorskip("axe_playwright_python", reason="no playwright or axe: pip install '.[browser]'")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(browser.program() is None, reason="no Chromium: apt install chromium-headless-shell"),
