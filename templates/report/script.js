@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 "use strict";
 // Foreign text reaches the page by textContent alone.
 (() => {
