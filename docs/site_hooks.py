@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>[^)\s]+)\)")
+_LICENCE = re.compile(r"\A<!-- SPDX-License-Identifier: [^\n]* -->\n")  # before the heading that gives a page its title
 _FENCED = re.compile(r"^(```+).*?^\1$", re.M | re.S)
 
 
@@ -48,7 +49,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page's text with links for the site."""
     names = {name: source for source, name in outside_pages().items()}
     here = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    return relinked(markdown, here, page.file.src_uri)
+    return relinked(_LICENCE.sub("", markdown), here, page.file.src_uri)
 
 
 def relinked(markdown: str, here: str, uri: str) -> str:

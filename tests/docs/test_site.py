@@ -76,6 +76,7 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     first = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "measured and verified Zephyr firmware out" in first
-    assert (tmp_path / "site" / "samples" / "digits" / "index.html").is_file()
+    sample = (tmp_path / "site" / "samples" / "digits" / "index.html").read_text(encoding="utf-8")
+    assert "<title>digits: a handwritten digit in" in sample  # from the heading, below the licence
     foreign = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(https?://[^"]+)"', first)
     assert not foreign, "a page loads nothing from elsewhere"
