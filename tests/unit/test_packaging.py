@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: it carries every template and board, and makes the same app as the checkout."""
+"""The wheel and the sdist: every template and board, the same app as the checkout, the same bytes from each build."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -89,6 +90,28 @@ def test_the_installed_tool_generates_outside_the_checkout(installed: Path, tmp_
         if path.is_file() and path.name != "app.yaml" and not path.name.startswith("."):
             assert path.read_bytes() == (from_checkout / path.relative_to(tmp_path / "app")).read_bytes(), path
     assert "mps2/an521/cpu0" in run(*script, "boards", cwd=tmp_path, PYTHONPATH=str(installed))
+
+
+def built(folder: Path, checkout: Path) -> dict[str, bytes]:
+    """The wheel and the sdist of `checkout`, made as a release makes them: name -> bytes."""
+    command = (sys.executable, "-m", "build", "--wheel", "--sdist", "--no-isolation", "--outdir", folder)
+    run(*command, cwd=checkout, SOURCE_DATE_EPOCH="1767225600")
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_builds_have_the_same_bytes(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout to copy")
+    elsewhere = tmp_path / "elsewhere"
+    for name in run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name and (ROOT / name).is_file():
+            (elsewhere / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, elsewhere / name)
+            (elsewhere / name).chmod(0o700 if os.access(ROOT / name, os.X_OK) else 0o600)  # as another umask has it
+    first, second = built(tmp_path / "first", ROOT), built(tmp_path / "second", elsewhere)
+    assert sorted(Path(name).suffix for name in first) == [".gz", ".whl"]
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
 
 
 def test_metadata(installed: Path) -> None:
