@@ -39,12 +39,12 @@ static void run(void *a, void *b, void *c)
 {
 	int result = net_init();
 
-	if (result == TFLM_OK) {
+	if (result == 0) {
 		memcpy(net_input(), net_golden, NET_INPUT_ELEMENTS);
 		result = net_invoke();
 	}
 	printk("\nTFLM: %s %s", net_sha256(), tflm_result_text(result));
-	for (int i = 0; result == TFLM_OK && i < NET_OUTPUT_ELEMENTS; i++) {
+	for (int i = 0; result == 0 && i < NET_OUTPUT_ELEMENTS; i++) {
 		printk(" %02x", (uint8_t)net_output()[i]);
 	}
 	printk(" end\n");
@@ -147,12 +147,12 @@ void run_NAME(void)
 {
 	int result = NAME_init();
 
-	if (result == TFLM_OK) {
+	if (result == 0) {
 		memcpy(NAME_input(), NAME_golden, sizeof(NAME_golden));
 		result = NAME_invoke();
 	}
 	printk("\nTFLM: %s %s", NAME_sha256(), tflm_result_text(result));
-	for (int i = 0; result == TFLM_OK && i < sizeof(NAME_output()[0]) * OUTPUT; i++) {
+	for (int i = 0; result == 0 && i < sizeof(NAME_output()[0]) * OUTPUT; i++) {
 		printk(" %02x", (uint8_t)NAME_output()[i]);
 	}
 	printk(" end\n");

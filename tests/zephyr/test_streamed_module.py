@@ -40,7 +40,7 @@ MAIN = r"""
 static void say(const char *name, int result, const int8_t *output, size_t elements)
 {
 	printk("\nTFLM: %s %s", name, tflm_result_text(result));
-	for (size_t i = 0; result == TFLM_OK && i < elements; i++) {
+	for (size_t i = 0; result == 0 && i < elements; i++) {
 		printk(" %02x", (uint8_t)output[i]);
 	}
 	printk(" end\n");
@@ -49,9 +49,9 @@ static void say(const char *name, int result, const int8_t *output, size_t eleme
 /* Rows in pieces of 1, 2, 3, ... */
 static int push(const int8_t *rows)
 {
-	int result = TFLM_OK;
+	int result = 0;
 
-	for (size_t piece = 1; result == TFLM_OK && net_rows_expected() != 0; piece++) {
+	for (size_t piece = 1; result == 0 && net_rows_expected() != 0; piece++) {
 		const size_t count = piece < net_rows_expected() ? piece : net_rows_expected();
 
 		result = net_push_rows(rows, count);
@@ -64,25 +64,25 @@ int main(void)
 {
 	int wrong = 0;
 
-	wrong += net_push_rows(picture[0], 1) != TFLM_NOT_READY || net_rows_expected() != 0;
-	wrong += net_init() != TFLM_OK;
+	wrong += net_push_rows(picture[0], 1) != -EAGAIN || net_rows_expected() != 0;
+	wrong += net_init() != 0;
 	wrong += net_output() != NULL || net_rows_expected() != NET_ROWS;
-	wrong += net_invoke() != TFLM_INPUT_ROWS;
-	wrong += net_push_rows(picture[0], NET_ROWS + 1) != TFLM_INPUT_ROWS || net_rows_expected() != NET_ROWS;
+	wrong += net_invoke() != -EMSGSIZE;
+	wrong += net_push_rows(picture[0], NET_ROWS + 1) != -EMSGSIZE || net_rows_expected() != NET_ROWS;
 	/* Half an image that is dropped, and one that a reset drops. */
-	wrong += net_push_rows(picture[1], NET_ROWS / 2) != TFLM_OK || net_rows_expected() != NET_ROWS - NET_ROWS / 2;
-	wrong += net_invoke() != TFLM_INPUT_ROWS;
+	wrong += net_push_rows(picture[1], NET_ROWS / 2) != 0 || net_rows_expected() != NET_ROWS - NET_ROWS / 2;
+	wrong += net_invoke() != -EMSGSIZE;
 	net_drop_rows();
-	wrong += net_push_rows(picture[1], NET_ROWS - 1) != TFLM_OK;
-	wrong += net_reset() != TFLM_OK || net_rows_expected() != NET_ROWS;
+	wrong += net_push_rows(picture[1], NET_ROWS - 1) != 0;
+	wrong += net_reset() != 0 || net_rows_expected() != NET_ROWS;
 	for (int i = 0; i < 2; i++) {
-		wrong += push(picture[i]) != TFLM_OK;
+		wrong += push(picture[i]) != 0;
 		wrong += net_output() != NULL;
-		wrong += net_push_rows(picture[i], 1) != TFLM_INPUT_ROWS;
+		wrong += net_push_rows(picture[i], 1) != -EMSGSIZE;
 		say(i == 0 ? "first" : "second", net_invoke(), net_output(), NET_OUTPUT_ELEMENTS);
-		wrong += net_invoke() != TFLM_INPUT_ROWS || net_output() == NULL;
+		wrong += net_invoke() != -EMSGSIZE || net_output() == NULL;
 	}
-	wrong += dense_init() != TFLM_OK;
+	wrong += dense_init() != 0;
 	memcpy(dense_input(), dense_golden, DENSE_INPUT_ELEMENTS);
 	say(dense_sha256(), dense_invoke(), dense_output(), DENSE_OUTPUT_ELEMENTS);
 	printk("\nTFLM: wrong %d end\n", wrong);

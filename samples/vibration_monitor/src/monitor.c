@@ -77,7 +77,7 @@ static bool fill_input(int8_t *input)
 	return sampler_next() - first_sample < SAMPLER_HELD;
 }
 
-/* Runs the model. Returns a value of enum tflm_result. */
+/* Runs the model. Returns 0 or a negative errno. */
 static int classify(struct monitor_result *result)
 {
 	uint32_t start = k_cycle_get_32();
@@ -91,7 +91,7 @@ static int classify(struct monitor_result *result)
 	failed = vibration_invoke();
 	took_us = k_cyc_to_us_floor32(k_cycle_get_32() - start);
 	counted.longest_invoke_us = MAX(counted.longest_invoke_us, took_us);
-	if (failed == TFLM_OK) {
+	if (failed == 0) {
 		result->state = vibration_output_argmax();
 		result->percent =
 			100.0f * vibration_output_dequantize(vibration_output()[result->state]) +
@@ -107,7 +107,7 @@ static int classify(struct monitor_result *result)
 static void infer(struct k_work *work)
 {
 	struct monitor_result result = {.window = number};
-	int failed = TFLM_OK;
+	int failed = 0;
 	bool whole;
 
 	ARG_UNUSED(work);
@@ -121,7 +121,7 @@ static void infer(struct k_work *work)
 	if (!whole) {
 		atomic_inc(&missed);
 		LOG_ERR("window %u: its samples are gone", result.window);
-	} else if (failed != TFLM_OK) {
+	} else if (failed != 0) {
 		counted.failed++;
 		LOG_ERR("window %u: %s", result.window, tflm_result_text(failed));
 	} else {
@@ -165,7 +165,7 @@ static void sampled(bool gap)
 	k_work_submit_to_queue(&queue, &inference);
 }
 
-static int built = TFLM_NOT_READY;
+static int built = -EAGAIN;
 
 /* In the work queue, so that no other thread needs a stack for TFLM. */
 static void build(struct k_work *work)
@@ -185,9 +185,9 @@ int monitor_start(monitor_fn done)
 	k_work_queue_start(&queue, stack, K_THREAD_STACK_SIZEOF(stack), PRIORITY, &config);
 	k_work_submit_to_queue(&queue, &building);
 	k_work_flush(&building, &sync);
-	if (built != TFLM_OK) {
+	if (built != 0) {
 		LOG_ERR("model %s: %s", vibration_sha256(), tflm_result_text(built));
-		return -EINVAL;
+		return built;
 	}
 	return sampler_start(sampled);
 }

@@ -53,7 +53,7 @@ int main(void)
 	assert(net_output_argmax() == 0);
 	values[2] = values[9] = 7;
 	assert(net_output_argmax() == 2 && strcmp(net_labels[net_output_argmax()], "c") == 0);
-	puts(tflm_result_text(TFLM_ARENA_TOO_SMALL));
+	puts(tflm_result_text(-ENOMEM));
 	return 0;
 }
 """
@@ -62,7 +62,7 @@ int main(void)
     built = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (0, "the arena is smaller than TFLM's own records\n")
+    assert (ran.returncode, ran.stdout) == (0, "the arena is too small\n")
 
 
 @needs_gxx
@@ -76,6 +76,19 @@ def test_the_c_functions_compile(tmp_path: Path, scale: float | None) -> None:
     assert "net_output1_argmax" in header and "net_input_quantize" in header and "net_input0" not in header
     write(files, tmp_path)
     compile_cxx(tmp_path, "-std=c++17", "-Iinclude", "-c", "src/models/net_c.cpp", "src/models/net_id.cpp")
+
+
+@needs_gxx
+def test_a_status_is_an_errno_for_c(tmp_path: Path) -> None:
+    """Each has one (-Wswitch), and only kOk is 0."""
+    write(render_library(library()), tmp_path)
+    cases = {"kOk": "0", "kAllocate": "-ENOMEM", "kOperator": "-ENOTSUP", "kPlan": "-EINVAL", "kInvoke": "-EIO"}
+    cases |= {"kNotReady": "-EAGAIN", "kInputRows": "-EMSGSIZE"}
+    lines = "".join(f"static_assert(Errno(Status::{name}) == {value});\n" for name, value in cases.items())
+    text = f'#include "tflm_zephyr/tensor.hpp"\nusing tflm_app::Errno;\nusing tflm_app::Status;\n{lines}'
+    text += "static_assert(Errno(static_cast<Status>(99)) < 0);\n"
+    (tmp_path / "errors.cpp").write_text(text)
+    compile_cxx(tmp_path, "-std=c++17", "-Iinclude", "-fsyntax-only", "errors.cpp")
 
 
 def test_an_arena_lies_in_its_section() -> None:

@@ -18,7 +18,12 @@ extern "C" {
 // Bytes of stack that the kernels may take of the thread that calls scores_init() and scores_invoke(): an estimate.
 #define SCORES_STACK_BYTES 1088
 
-// Each returns TFLM_OK, or what is wrong: see enum tflm_result, and tflm_result_text() for words.
+// Each returns 0 or a negative errno, of which tflm_result_text() has the words:
+// -ENOMEM    the arena is too small
+// -ENOTSUP   TFLM was built for another schema, or refused an operator
+// -EINVAL    a tensor or a buffer is not what it was when this code was generated
+// -EIO       a kernel failed
+// -EAGAIN    scores_init() was not called, or failed
 // Makes the model ready. Calling it again starts afresh.
 int scores_init(void);
 // Runs the model once.

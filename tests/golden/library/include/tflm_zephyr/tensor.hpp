@@ -4,6 +4,7 @@
 #ifndef TFLM_APP_TENSOR_HPP_
 #define TFLM_APP_TENSOR_HPP_
 
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,33 @@ enum class Status : int {
 	kPreallocated = 10,  // a preallocated tensor's buffer is missing, too small or not aligned
 	kInputRows = 11,     // rows of the streamed input are missing, are too many, or came in another order
 };
+
+// A status as functions of C return it: 0 or a negative errno.
+constexpr int Errno(Status status)
+{
+	switch (status) {
+	case Status::kOk:
+		return 0;
+	case Status::kArenaTooSmall:
+	case Status::kAllocate:
+		return -ENOMEM;
+	case Status::kSchemaVersion:
+	case Status::kOperator:
+		return -ENOTSUP;
+	case Status::kTensor:
+	case Status::kPlan:
+	case Status::kPreallocated:
+		return -EINVAL;
+	case Status::kNotReady:
+		return -EAGAIN;
+	case Status::kInputRows:
+		return -EMSGSIZE;
+	case Status::kInvoke:
+	case Status::kAborted:
+		break;
+	}
+	return -EIO;
+}
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.
 template <typename T, size_t N>

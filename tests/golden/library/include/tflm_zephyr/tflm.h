@@ -4,49 +4,30 @@
 #ifndef TFLM_ZEPHYR_TFLM_H_
 #define TFLM_ZEPHYR_TFLM_H_
 
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 
-// The values of tflm_app::Status in tensor.hpp.
-enum tflm_result {
-	TFLM_OK = 0,
-	TFLM_SCHEMA_VERSION = 1,
-	TFLM_OPERATOR = 2,
-	TFLM_ARENA_TOO_SMALL = 3,
-	TFLM_ALLOCATE = 4,
-	TFLM_INVOKE = 5,
-	TFLM_NOT_READY = 6,
-	TFLM_TENSOR = 7,
-	TFLM_PLAN = 9,
-	TFLM_INPUT_ROWS = 11,
-};
-
-// A result in words.
+// What a function's result means, 0 or a negative errno, in words.
 static inline const char *tflm_result_text(int result)
 {
 	switch (result) {
-	case TFLM_OK:
+	case 0:
 		return "ok";
-	case TFLM_SCHEMA_VERSION:
-		return "the model's schema is not the one TFLM was built for";
-	case TFLM_OPERATOR:
-		return "the op resolver refused an operator";
-	case TFLM_ARENA_TOO_SMALL:
-		return "the arena is smaller than TFLM's own records";
-	case TFLM_ALLOCATE:
-		return "AllocateTensors() failed, most often as the arena is too small";
-	case TFLM_INVOKE:
+	case -ENOMEM:
+		return "the arena is too small";
+	case -ENOTSUP:
+		return "TFLM was built for another schema, or refused an operator";
+	case -EINVAL:
+		return "a tensor or a buffer is not what it was when this code was generated";
+	case -EIO:
 		return "a kernel failed";
-	case TFLM_NOT_READY:
+	case -EAGAIN:
 		return "init was not called, or failed";
-	case TFLM_TENSOR:
-		return "a tensor is not what it was when this code was generated";
-	case TFLM_PLAN:
-		return "TFLM asked for other buffers than the memory plan has";
-	case TFLM_INPUT_ROWS:
+	case -EMSGSIZE:
 		return "rows of the streamed input are missing, or too many";
 	default:
-		return "no result of TFLM's";
+		return "no result of a model's";
 	}
 }
 

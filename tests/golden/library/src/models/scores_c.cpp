@@ -5,21 +5,23 @@
 #include "scores.hpp"
 #include "models/scores_data.hpp"
 
+using tflm_app::Errno;
+
 extern "C" {
 
 int scores_init(void)
 {
-	return static_cast<int>(models::scores::Init());
+	return Errno(models::scores::Init());
 }
 
 int scores_invoke(void)
 {
-	return static_cast<int>(models::scores::Invoke());
+	return Errno(models::scores::Invoke());
 }
 
 int scores_reset(void)
 {
-	return static_cast<int>(models::scores::Reset());
+	return Errno(models::scores::Reset());
 }
 
 void scores_arena(size_t *size, size_t *head, size_t *tail)
