@@ -50,7 +50,7 @@ def test_an_app_has_neither_interpreter_nor_flatbuffer(tmp_path: Path) -> None:
     assert sum(int(size) for _, size in listed) == len(weights)
 
 
-STRICT = ("-Wshadow", "-Wpedantic", "-Wcast-align=strict")
+STRICT = ("-Wshadow", "-Wpedantic", "-Wcast-align=strict", "-Wconversion", "-Wsign-conversion")
 
 
 @needs_gxx
@@ -61,8 +61,9 @@ def test_an_app_compiles_without_warnings(tmp_path: Path) -> None:
     made = generate(AppRequest(given, tmp_path / "app", tflm_of(None), golden=False))
     folder = write(render(made.spec), tmp_path / "out")
     assert b"static_cast<float *>(" in render(made.spec)["src/models/dense.cpp"]
-    sources = [f"src/link/{name}.cpp" for name in ("device", "frame", "cycles")]
-    for source in ("src/models/dense.cpp", "src/models/dense_golden.cpp", "src/self_test.cpp", "src/run.cpp", *sources):
+    names = ("models/dense", "models/dense_golden", "self_test", "report", "run")
+    names += ("link/device", "link/frame", "link/cycles")
+    for source in (f"src/{name}.cpp" for name in names):
         options = ("-std=c++17", *STRICT, *DEFINES, "-DCONFIG_TFLM_APP_HOST_LINK", "-fsyntax-only")
         compile_cxx(folder, *options, source)
 

@@ -85,10 +85,10 @@ Record &Record::Of(size_t run, size_t index)
 	return Number(" run=", run).Number(" index=", index);
 }
 
-Record &Record::Number(const char *key, uint32_t value)
+Record &Record::Number(const char *key, size_t value)
 {
 	Put(key);
-	Decimal(value, Put);
+	Decimal(static_cast<uint32_t>(value), Put);
 	return *this;
 }
 
@@ -142,7 +142,7 @@ void RecordOutput(size_t run, size_t index, const char *type, Bytes bytes)
 
 void RecordError(int code, const char *stage)
 {
-	Record("error").Number(" code=", code).Text(" at=", stage);
+	Record("error").Number(" code=", static_cast<size_t>(code)).Text(" at=", stage);
 }
 
 #ifdef CONFIG_INIT_STACKS
@@ -187,9 +187,9 @@ void Say(const char *text)
 	Send(text, std::strlen(text));
 }
 
-void SayNumber(uint32_t value)
+void SayNumber(size_t value)
 {
-	Decimal(value, Send);
+	Decimal(static_cast<uint32_t>(value), Send);
 }
 
 void SayQuantized(int32_t value, float scale, int32_t zero_point)

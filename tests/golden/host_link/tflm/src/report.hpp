@@ -21,7 +21,7 @@ public:
 
 	Record &Of(size_t run, size_t index);
 	Record &Text(const char *key, const char *value);
-	Record &Number(const char *key, uint32_t value);
+	Record &Number(const char *key, size_t value);
 	Record &Hex(const char *key, uint32_t value);  // 8 digits
 	Record &Data(const char *key, Bytes bytes);    // 2 digits a byte
 };
@@ -36,7 +36,7 @@ void RecordEnd(const char *status);
 
 // For people, beside the records.
 void Say(const char *text);
-void SayNumber(uint32_t value);
+void SayNumber(size_t value);
 // (value - zero_point) * scale with 4 decimals; 2^32 and more as 4294967295.9999.
 void SayQuantized(int32_t value, float scale, int32_t zero_point);
 

@@ -142,8 +142,8 @@ bool SelfTest(const Subject &subject)
 			RecordOutput(run, i, subject.output_info[i].type, subject.output(i));
 			SayOutput(subject, i, subject.output(i));
 		}
-		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=",
-			sys_clock_hw_cycles_per_sec());
+		const size_t hz = static_cast<size_t>(sys_clock_hw_cycles_per_sec());  // an int in older Zephyrs
+		Record("ticks").Number(" run=", run).Number(" ticks=", ticks).Number(" hz=", hz);
 		for (size_t i = 0; golden != nullptr && i < subject.outputs; ++i) {
 			const Bytes output = subject.output(i);
 			good &= Check(run, i, output, golden, subject.output_info[i].type);

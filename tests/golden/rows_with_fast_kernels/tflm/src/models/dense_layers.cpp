@@ -87,7 +87,7 @@ struct RowReach {
 struct RowWindow {
 	int32_t first;
 	int32_t rows;
-	int32_t padding;
+	int16_t padding;  // as in TFLM's parameters
 };
 
 [[maybe_unused]] RowWindow WindowOf(const RowReach &reach, int32_t row, int32_t count)
@@ -95,7 +95,7 @@ struct RowWindow {
 	const int32_t first = row * reach.stride - reach.padding;
 	const int32_t end = std::clamp<int32_t>(first + (count - 1) * reach.stride + reach.size, 0, reach.rows);
 	const int32_t begin = std::clamp<int32_t>(first, 0, end);
-	return {begin, end - begin, std::max<int32_t>(-first, 0)};
+	return {begin, end - begin, static_cast<int16_t>(std::max<int32_t>(-first, 0))};
 }
 
 // A step computes `count` rows of a layer; a loop has `steps` of them, `times` times.
