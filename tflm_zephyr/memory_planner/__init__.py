@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.memory_planner import csv_files, memory_map
+from tflm_zephyr.memory_planner import csv_files
 from tflm_zephyr.memory_planner.checker import WhyUnsafe, check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.linear_planner import linear
@@ -32,7 +32,6 @@ __all__ = [
     "greedy",
     "linear",
     "lower_bound",
-    "memory_map",
     "most_saved",
     "pack",
 ]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.page.arena_picture import arena_picture
+from tflm_zephyr.page.arena_text import ArenaStep, ArenaText, arena_text
 from tflm_zephyr.page.bundle import Bundle, bundle
 from tflm_zephyr.page.comparison import comparison
 from tflm_zephyr.page.drawing import Picture, png, svg
@@ -14,9 +15,12 @@ from tflm_zephyr.page.views import key_figures
 
 __all__ = [
     "MADE_HERE",
+    "ArenaStep",
+    "ArenaText",
     "Bundle",
     "Picture",
     "arena_picture",
+    "arena_text",
     "bundle",
     "comparison",
     "front_picture",

@@ -79,12 +79,13 @@ def _plan(args: argparse.Namespace) -> Done:
     if args.output is not None:
         _write_output(args.output, item.path, planned(item.plan.running, item.plan.offsets))
     plain = report.plan_json(item)
+    drawn = plain if args.map else None
     pictures = tuple(_pictures(args, lambda: _arena(plain)))
     written = ((f"Written: {args.output}",) if args.output is not None else ()) + pictures
     return Done(
-        "\n".join([report.plan(item, draw=args.map, written=args.output), *pictures]),
+        "\n".join([report.plan(item, drawn=drawn, written=args.output), *pictures]),
         plain,
-        terminal=lambda width: report.plan_on_terminal(item, width, draw=args.map, written=written),
+        terminal=lambda width: report.plan_on_terminal(item, width, drawn=drawn, written=written),
     )
 
 
@@ -132,7 +133,7 @@ def _plan_several(args: argparse.Namespace) -> Done:
         "Plan the models one by one",
     )
     items = _planned(args)
-    lines = [report.plan(item, draw=False, written=None) for item in items]
+    lines = [report.plan(item, drawn=None, written=None) for item in items]
     plain = {"models": [report.plan_json(item) for item in items], "shared_arena_bytes": report.shared_bytes(items)}
     return Done("\n".join([*lines, report.shared(items)]), plain, document="shared_plan")
 

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from tflm_zephyr.arena import ArenaPlan, HeadPlan, LibraryArena
     from tflm_zephyr.cli.report.terminal import Drawn
     from tflm_zephyr.compiler import CompiledModel
+    from tflm_zephyr.documents import Document
     from tflm_zephyr.memory_planner import Plan
     from tflm_zephyr.model import PlannedScratch, PlannedTensor
+    from tflm_zephyr.page import ArenaText
 
 _BESIDE_THE_MAP = 16  # columns: the step's number, and the bytes alive
 
@@ -39,22 +41,22 @@ class PlannedModel:
     not_compiled: str = ""
 
 
-def plan(item: PlannedModel, *, draw: bool, written: Path | None) -> str:
-    """After `plan` of a model."""
+def plan(item: PlannedModel, *, drawn: Document | None, written: Path | None) -> str:
+    """After `plan` of a model; `drawn` is its document where the arena is to be drawn."""
     figures = (f"  {name:<12} {size:>9}  {note}" for name, size, note in _figures(item))
-    drawn = _map(item, None) if draw else []
-    return "\n".join([*_heading(item), *figures, *_remarks(item), *drawn, *_written(written)])
+    arena = [] if drawn is None else ["", *_arena_text(drawn, None).lines()]
+    return "\n".join([*_heading(item), *figures, *_remarks(item), *arena, *_written(written)])
 
 
-def plan_on_terminal(item: PlannedModel, width: int, *, draw: bool, written: Sequence[str]) -> Drawn:
+def plan_on_terminal(item: PlannedModel, width: int, *, drawn: Document | None, written: Sequence[str]) -> Drawn:
     """The same for a terminal of `width` columns; `written` are lines about files."""
     from rich.console import Group
 
     from tflm_zephyr.cli.report import terminal
 
     shown = terminal.plan(_figures(item), _heading(item), _remarks(item))
-    drawn = [terminal.arena_map(_map(item, width))] if draw else []
-    return Group(shown, *drawn, *written)
+    arena = [] if drawn is None else ["", terminal.arena(_arena_text(drawn, width))]
+    return Group(shown, *arena, *written)
 
 
 def _heading(item: PlannedModel) -> list[str]:
@@ -110,12 +112,11 @@ def _remarks(item: PlannedModel) -> list[str]:
     return lines
 
 
-def _map(item: PlannedModel, width: int | None) -> list[str]:
-    """The map, `width` columns wide."""
-    from tflm_zephyr.memory_planner import memory_map
+def _arena_text(drawn: Document, width: int | None) -> ArenaText:
+    """The arena for `width` columns, None for a file."""
+    from tflm_zephyr.page import arena_text
 
-    cells = memory_map.WIDTH if width is None else max(16, width - _BESIDE_THE_MAP)
-    return ["", *memory_map.draw(item.plan.head.plan, cells), memory_map.LEGEND]
+    return arena_text(drawn) if width is None else arena_text(drawn, max(16, width - _BESIDE_THE_MAP))
 
 
 def _written(path: Path | None) -> list[str]:

@@ -6,20 +6,24 @@ Drawn with rich, which knows the terminal's width and colours, and NO_COLOR. Els
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.bar import Bar
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+if TYPE_CHECKING:
+    from tflm_zephyr.page import ArenaStep, ArenaText
+
 Drawn = RenderableType
 
 _ACCENT, _GOOD, _BAD, _QUIET = "blue", "green", "red", "bright_black"
-_SHADES = ("blue", "bright_blue", "cyan", "magenta")
-_STEP = re.compile(r"^(\s*\d+: )(.*)( \(\d+k\))$")
+_LOOKS = {
+    "input": "cyan", "output": "magenta", "intermediate": "blue", "odd": "bright_blue", "variable": "white",
+    "scratch": "yellow", "shared": f"bold {_GOOD}", "free": _QUIET,
+}  # fmt: skip
 
 
 def plan(figures: Sequence[tuple[str, int, str]], before: Iterable[str], after: Iterable[str]) -> Drawn:
@@ -34,21 +38,18 @@ def plan(figures: Sequence[tuple[str, int, str]], before: Iterable[str], after: 
     return Group(*map(_line, before), table, *map(_line, after))
 
 
-def arena_map(lines: Iterable[str]) -> Drawn:
-    """The map's lines with each buffer in a colour of its own, and in-place pairs in green."""
-    return Group(*(_step(line) for line in lines))
+def arena(drawn: ArenaText) -> Drawn:
+    """The arena with buffers in the colours of their kinds, neighbours in two shades, and in-place pairs in green."""
+    buffers = (Text(line, no_wrap=True, overflow="ellipsis") for line in drawn.buffers)
+    return Group(*buffers, *map(_step, drawn.steps), Text(drawn.legend))
 
 
-def _step(line: str) -> Text:
-    found = _STEP.match(line)
-    if found is None:  # a buffer's line, or the legend
-        return Text(line, no_wrap="(id=" in line, overflow="ellipsis")
-    text = Text(found[1], _QUIET, no_wrap=True)
-    for run in re.finditer(r"(.)\1*", found[2]):
-        sign = run[1]
-        style = {".": _QUIET, "=": f"bold {_GOOD}", "!": f"bold {_BAD}", "*": "yellow"}.get(sign)
-        text.append(run[0], style or _SHADES[ord(sign) % len(_SHADES)])
-    return text.append(found[3], _QUIET)
+def _step(step: ArenaStep) -> Text:
+    text = Text(step.label, _QUIET, no_wrap=True)
+    for run in step.runs:
+        look = "odd" if run.look == "intermediate" and ord(run.sign) % 2 else run.look
+        text.append(run.sign * run.cells, _LOOKS[look])
+    return text.append(step.total, _QUIET)
 
 
 def fit(document: Mapping[str, Any], lines: Iterable[str]) -> Drawn:

@@ -32,13 +32,13 @@ def item(found: ArenaPlan, **values: object) -> report.PlannedModel:
 
 def test_a_model() -> None:
     found = planned(parse_model(chain()))
-    shown = report.plan(item(found), draw=True, written=Path("out.tflite"))
+    shown = report.plan(item(found), drawn=report.plan_json(item(found)), written=Path("out.tflite"))
     assert shown.startswith("net.tflite: 3 operators, 4 buffers in the head (0 scratch buffers), reference kernels\n")
     assert "linear             256" in shown and "lower bound        128" in shown and "so this one is optimal" in shown
     assert "in-place           128  no output may overlap an input" in shown and "It holds for" not in shown
-    assert shown.endswith("Written: out.tflite")
+    assert "\n   3: " in shown and shown.endswith("Written: out.tflite")
     largest = replace(found.largest, head=replace(found.head, lower_bound_bytes=96))
-    above = report.plan(item(replace(found, arenas=(largest,))), draw=False, written=None)
+    above = report.plan(item(replace(found, arenas=(largest,))), drawn=None, written=None)
     assert "this one is 32 bytes above" in above
     raw = json.loads(json.dumps(report.plan_json(item(found))))
     assert (raw["linear_bytes"], raw["greedy_bytes"], raw["lower_bound_bytes"]) == (256, 128, 128)
@@ -47,7 +47,7 @@ def test_a_model() -> None:
 
 def test_an_overlapping_plan_says_what_it_holds_for() -> None:
     found = planned(parse_model(chain(3, 4096)), in_place=True)
-    shown = report.plan(item(found), draw=False, written=None)
+    shown = report.plan(item(found), drawn=None, written=None)
     assert "in-place          4096  the same with in-place operators, as far as the kernels allow it" in shown
     assert "In place: 3 outputs are written over inputs. The plan is safe with reference kernels alone." in shown
     assert report.plan_json(item(found))["in_place_count"] == 3
@@ -56,7 +56,7 @@ def test_an_overlapping_plan_says_what_it_holds_for() -> None:
 def test_preallocated_tensors_say_what_they_save() -> None:
     found = planned(parse_model(chain()), preallocated=(0,))
     for saved in (0, -16):
-        shown = report.plan(item(found, saved_bytes=saved), draw=False, written=None)
+        shown = report.plan(item(found, saved_bytes=saved), drawn=None, written=None)
         assert f"preallocated {saved:>9}  saved of the arena by 1 tensor in the app's own memory" in shown
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import chain
 from tflm_zephyr.cli.report import terminal
+from tflm_zephyr.page.arena_text import ArenaStep, ArenaText, Run
 
 COST = {"name": "RELU", "least": 90, "median": 100, "most": 110}
 PROFILE = {
@@ -60,23 +61,24 @@ def test_a_profile_has_its_numbers() -> None:
 
 
 def test_in_place_pairs_are_green() -> None:
-    drawn = terminal.arena_map(["   1: 00==!!.. (1k)", "0 (id=0): size=1  x" * 20])
-    assert "\x1b[1;32m==" in shown(drawn, 80, colour=True) and "\x1b[1;31m!!" in shown(drawn, 80, colour=True)
+    runs = (Run("0", 2, "input"), Run("=", 2, "shared"), Run(".", 4, "free"))
+    drawn = terminal.arena(ArenaText(("0 (id=0): size=1  x" * 20,), (ArenaStep(1, runs, 1000),), "legend"))
+    assert "\x1b[36m00" in shown(drawn, 80, colour=True) and "\x1b[1;32m==" in shown(drawn, 80, colour=True)
     assert not re.search(r"\x1b\[[\d;]*3\d", shown(drawn, 80))
-    assert plain(drawn, 80)[1].endswith("…") and len(plain(drawn, 80)) == 2
+    assert plain(drawn, 80)[0].endswith("…") and plain(drawn, 80)[1:] == ["   1: 00==.... (1k)", "legend"]
 
 
 def test_commands_draw_on_a_terminal_alone(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("net.tflite").write_bytes(chain(3, 4096))
     asked = ("plan", "net.tflite", "--map", "--kernels", "reference")
     text = tool(*asked).out
-    assert "  greedy            8192  TFLM's own placing" in text and "   1: " + "=" * 80 + " (8k)" in text
+    assert "  greedy            8192  TFLM's own placing" in text and "   1: " + "=" * 80 + " (4k)" in text
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     drawn = "\n".join(Text.from_ansi(line).plain for line in tool(*asked).out.splitlines())
-    assert "8,192  █" in drawn and "   1: " + "=" * 104 + " (8k)" in drawn
+    assert "8,192  █" in drawn and "   1: " + "=" * 104 + " (4k)" in drawn
     fits = Text.from_ansi(tool("fit", "net.tflite").out).plain
     assert "nrf9160dk/nrf9160/ns  flash  █" in fits
     assert tool(*asked, "--json").json["document"] == "plan"
