@@ -28,6 +28,7 @@ from tflm_zephyr.tflm import TflmRevision, op_resolver, sources
 _ROW_BUFFER_BYTES = 20
 _SEGMENT_FRAME_BYTES, _STREAM_FRAME_BYTES = 96, 144
 _FAST_STACK_BYTES = 256  # GCC 12.2 takes 176 at -O2, and the layer's function at most 40
+_MOST_LISTED = 4  # layers with the same reason in a remark
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
 
@@ -287,8 +288,15 @@ def fast_remark(name: str, program: CompiledModel) -> str:
             without.setdefault(layer.not_fast, []).append(f"{layer.operator} ({layer.key})")
     costs = "" if program.choice is None else program.choice.remark(program.arena_bytes, program.slower)
     return f"{name}: fast kernels in {number} of {len(asked)} layers{costs}" + "".join(
-        f"; {'layer' if len(layers) == 1 else 'layers'} {', '.join(layers)} {why}" for why, layers in without.items()
+        f"; {_listed(layers, len(asked))} {why}" for why, layers in without.items()
     )
+
+
+def _listed(layers: Sequence[str], all_layers: int) -> str:
+    """The layers by name, the first of many; `generate --json` has all, each with its reason."""
+    if len(layers) > _MOST_LISTED:
+        return f"{len(layers)} of {all_layers} layers, {', '.join(layers[: _MOST_LISTED - 1])} and so on,"
+    return f"{'layer' if len(layers) == 1 else 'layers'} {', '.join(layers)}"
 
 
 def own_functions(programs: Sequence[CompiledModel]) -> dict[str, tuple[int, int]] | None:

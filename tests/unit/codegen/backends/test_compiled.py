@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -259,6 +260,20 @@ def test_fast_kernels_are_a_header_and_a_note(tmp_path: Path) -> None:
     assert "tflm_fast::Dense<" in files[LAYERS].decode()
     assert any(b"_layers.cpp PROPERTIES COMPILE_OPTIONS" in text for text in files.values())
     assert any("fast kernels in 1 of 1 layers" in note for note in backend.Compiled().notes(app))
+
+
+@pytest.mark.parametrize(
+    ("layers", "listed"),
+    [
+        (1, "1 layers; layer 0 (CONV_2D) why"),
+        (4, "4 layers; layers 0 (CONV_2D), 1 (CONV_2D), 2 (CONV_2D), 3 (CONV_2D) why"),
+        (27, "27 layers; 27 of 27 layers, 0 (CONV_2D), 1 (CONV_2D), 2 (CONV_2D) and so on, why"),
+    ],
+)
+def test_the_note_names_the_first_of_many_layers(layers: int, listed: str) -> None:
+    kept = [SimpleNamespace(operator=k, key="CONV_2D", fast=False, not_fast="why") for k in range(layers)]
+    program: Any = SimpleNamespace(layers=kept, choice=None)
+    assert backend.fast_remark("net", program) == f"net: fast kernels in 0 of {listed}"
 
 
 def test_other_apps_have_no_fast_kernels(tmp_path: Path) -> None:
