@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tflm_zephyr import process
+from tflm_zephyr.boards import Board
 from tflm_zephyr.build.log import FirstError, MemoryRegion, first_error, memory_regions, warnings_of
 from tflm_zephyr.build.toolchain import Toolchain, check_suits
 from tflm_zephyr.build.workspace import Workspace
@@ -152,6 +153,20 @@ def flash(request: FlashRequest, workspace: Workspace, toolchain: Toolchain, *, 
     request = replace(request, build_dir=request.build_dir.absolute())
     log = request.build_dir / "west_flash.log"
     _run(flash_argv(request), workspace, toolchain, log, on_line, "west flash")
+
+
+def check_workspace(
+    manifest: AppManifest, board: Board, workspace: Workspace, *, force: bool = False
+) -> tuple[str, ...]:
+    """Check that the workspace has what a build of the app for `board` needs; returns what check_revisions does.
+
+    A kernel library "auto" is the one that such a build surely needs; its CMake checks for what only that can tell.
+    """
+    kernels = manifest.kernels
+    if kernels == "auto":
+        kernels = "cmsis_nn" if board.cortex_m else "reference"
+    workspace.require(board.name, kernels, board.arch)
+    return check_revisions(recorded(manifest, kernels), workspace, force=force)
 
 
 def recorded(manifest: AppManifest, kernels: str) -> Recorded:

@@ -34,9 +34,7 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     board = _board(args, manifest)
     workspace = find_workspace(args.workspace, app=args.app)
     board = in_workspace(board, workspace)
-    kernels = _kernels(manifest, board)
-    workspace.require(board.name, kernels, board.arch)
-    differences = west.check_revisions(west.recorded(manifest, kernels), workspace, force=args.force)
+    differences = west.check_workspace(manifest, board, workspace, force=args.force)
     for difference in differences:
         say(f"warning: {difference}")
     toolchain = detect_toolchain(arch=board.arch)
@@ -174,13 +172,6 @@ def _flash(args: argparse.Namespace, board: Board, say: Say) -> None:
     )
     toolchain = detect_toolchain(arch=in_workspace(board, workspace).arch)
     west.flash(request, workspace, toolchain, on_line=say if args.verbose else None)
-
-
-def _kernels(manifest: AppManifest, board: Board) -> str:
-    """The kernel library that a build for `board` surely needs; its CMake checks for what only that can tell."""
-    if manifest.kernels != "auto":
-        return manifest.kernels
-    return "cmsis_nn" if board.cortex_m else "reference"
 
 
 def _board(args: argparse.Namespace, manifest: AppManifest, *, plugged_in: bool = False) -> Board:

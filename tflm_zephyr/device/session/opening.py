@@ -69,8 +69,6 @@ def _build(found: Route, manifest: AppManifest, board: Board, on_build: OnText |
     assert target.app is not None and found.build_dir is not None  # as it has a manifest
     workspace = find_workspace(target.workspace, app=target.app)
     board = in_workspace(board, workspace)
-    kernels = manifest.kernels if manifest.kernels != "auto" else "cmsis_nn" if board.cortex_m else "reference"
-    workspace.require(board.name, kernels, board.arch)
-    west.check_revisions(west.recorded(manifest, kernels), workspace)
+    west.check_workspace(manifest, board, workspace)
     toolchain = detect_toolchain(arch=board.arch)
     west.build(west.BuildRequest(target.app, board.name, found.build_dir), workspace, toolchain, on_line=on_build)
