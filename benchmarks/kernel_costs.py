@@ -31,7 +31,8 @@ from benchmarks.bare_app import run  # noqa: E402
 from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
 from benchmarks.kernels import CORES, Machine, Measured  # noqa: E402
 from tests.helpers.kernel_grid import grid, grid_model  # noqa: E402
-from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of  # noqa: E402
+from tflm_zephyr.codegen.backends.cxx import kernel_name  # noqa: E402
+from tflm_zephyr.compiler.kernel_shapes import shape_of  # noqa: E402
 from tflm_zephyr.costs import (  # noqa: E402
     CMSIS_NN,
     FAST,
@@ -150,7 +151,8 @@ def _samples(measured: Measured) -> Iterator[Sample]:
         node = Node(program.model, program.model.main, program.model.main.operators[layer.operator])
         shape = shape_of(node, layer)
         if shape is not None and (layer.fast or not sizes):
-            code = sizes[_DIRECTION.sub(">", instance_of(layer).replace(" ", ""))] if layer.fast else None
+            function = kernel_name(layer.kernels[0], whole=True).replace(" ", "")
+            code = sizes[_DIRECTION.sub(">", function)] if layer.fast else None
             yield Sample(shape, cost.instructions, cost.cycles, code, calls.get(layer.operator, 0))
 
 

@@ -355,7 +355,7 @@ class Machine:
         (folder / "link.ld").write_text(self.linker_script())
         elf = folder / "net.elf"
         sources = [folder / "main.cpp", *(folder / "src" / "models").glob("net_[lw]*.cpp")]
-        sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.framed]
+        sources += [path for path in [folder / "src" / "tflm_kernel.cpp"] if program.fallbacks]
         command = ["arm-none-eabi-g++", "-std=c++17", level, *self.flags(), f"-I{folder / 'src'}", *map(str, sources)]
         command += [
             *self.functions(functions),

@@ -31,7 +31,7 @@ from benchmarks.kernel_costs import call_bytes, non_negative, reached_functions,
 from benchmarks.kernels import ALL_CORES, Cost, Machine  # noqa: E402
 from benchmarks.operator_grid import grid, grid_models  # noqa: E402
 from tests.helpers.semihosting import START  # noqa: E402
-from tflm_zephyr.compiler import CompiledModel  # noqa: E402
+from tflm_zephyr.compiler import CompiledModel, FallbackLayer  # noqa: E402
 from tflm_zephyr.compiler.kernel_shapes import shape_of  # noqa: E402
 from tflm_zephyr.compiler.operator_shapes import operator_shape  # noqa: E402
 from tflm_zephyr.costs import (  # noqa: E402
@@ -237,7 +237,7 @@ def _add_calls(machine: Machine, path: Path, through: Mapping[int, Sample], foun
     model = compiled.program.model
     add_code(compiled.elf, compiled.program, found)
     for layer, cost in zip(compiled.program.main_layers, compiled.layers, strict=True):
-        if layer.framed is not None or not layer.has_code:
+        if isinstance(layer, FallbackLayer) or not layer.has_code:
             continue
         node = Node(model, model.main, model.main.operators[layer.operator])
         shape, other = shape_of(node, layer), through.get(node.operator.outputs[0])
@@ -257,7 +257,7 @@ def add_code(elf: Path, program: CompiledModel, found: Samples) -> None:
     calls = call_bytes(elf)
     for layer in program.main_layers:
         name = names.get(layer.operator, "")
-        if layer.framed is not None or name not in reached:
+        if isinstance(layer, FallbackLayer) or name not in reached:
             continue
         node = Node(model, model.main, model.main.operators[layer.operator])
         shape = shape_of(node, layer) or operator_shape(node)

@@ -24,7 +24,7 @@ from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import render
 from tflm_zephyr.codegen.backends.compiled import layers_stack_bytes, runtime_of
 from tflm_zephyr.codegen.generation import Generated
-from tflm_zephyr.compiler import CompiledModel, Layer
+from tflm_zephyr.compiler import CompiledModel, Layer, SegmentLayer
 from tflm_zephyr.device.transport.qemu_command import qemu_argv
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.tflm.sources import REFERENCE_SUPPORT
@@ -217,7 +217,7 @@ def _tensors(program: CompiledModel) -> list[tuple[int, Layer, int]]:
     """(tensor, layer whose function computes it, its number in a segment or -1), in the order of the layers."""
     found = []
     for layer in program.main_layers:
-        if layer.segment is not None:
+        if isinstance(layer, SegmentLayer):
             for number, operator in enumerate(layer.segment.operators):
                 form = layer.segment.forms[operator]
                 found.append((form.output.tensor, layer, -1 if form.gathering else number))

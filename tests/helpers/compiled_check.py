@@ -53,7 +53,7 @@ def expected(program: CompiledModel, inputs: list[list[bytes]]) -> list[dict[int
     main = program.model.main
     operators = [main.operators[layer.operator] for layer in program.main_layers]
     written = dict.fromkeys(tensor for operator in operators for tensor in operator.outputs)
-    segments = [layer.segment for layer in program.segments if layer.segment is not None]
+    segments = [layer.segment for layer in program.segments]
     held = {*program.offsets, *(buffer.tensor for segment in segments for buffer in segment.buffers)}
     inner = [tensor for tensor in written if tensor not in main.outputs and tensor in held]
     done = run_many(without_offline_plan(program.model), inputs, tensors=inner)

@@ -22,7 +22,7 @@ from tests.helpers.dead_bytes import Mask, dead_bytes
 from tflm_zephyr.codegen import AppRequest, render
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated, generate
-from tflm_zephyr.compiler import CompiledModel, Layer
+from tflm_zephyr.compiler import CompiledModel, InsideLayer, Layer, SegmentLayer
 from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import TflmRevision
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, REFERENCE_SUPPORT
@@ -131,9 +131,9 @@ class HostNetwork:
     def start(self) -> None:
         """What Init() and Reset() of an app do."""
         address = ctypes.c_void_p(self.arena.ctypes.data)
-        if self.program.framed or self.program.flags:
+        if self.program.fallbacks or self.program.flags:
             assert self._function("prepare")(address), "a kernel refused"
-        if self.program.framed or has_variables(self.program):
+        if self.program.fallbacks or has_variables(self.program):
             self._function("reset")(address)
 
     def take_input(self, data: bytes, rng: random.Random) -> None:
@@ -163,7 +163,7 @@ class HostNetwork:
             if mask is not None:
                 planned[mask] = value
 
-        if layer.segment is None:
+        if not isinstance(layer, SegmentLayer):
             done = self.run_layer(layer.operator)
             overwrite()
             return done
@@ -177,7 +177,7 @@ class HostNetwork:
     def poison(self, layer: Layer, value: int) -> None:
         """Fill the outputs of `layer` that lie over none of its inputs."""
         operator, tensors = self.program.model.main.operators[layer.operator], self.program.model.main.tensors
-        if layer.inside or layer.segment is not None:
+        if isinstance(layer, InsideLayer | SegmentLayer):
             return
         places = {
             i: self.program.offsets[i] for i in (*operator.inputs, *operator.outputs) if i in self.program.offsets
@@ -199,16 +199,16 @@ class HostNetwork:
         found = []
         for layer in self.program.main_layers:
             self.poison(layer, poison)
-            if layer.segment is not None:
+            if isinstance(layer, SegmentLayer):
                 self.library.clear_log(poison)
             if stream is not None and layer is self.program.streaming_layer:
                 self.take_input(inputs[stream.input], random.Random(len(self.arena) + poison))
-            assert self._run_poisoned(layer, poison), f"{layer.name} failed"
-            if layer.segment is not None:
+            assert self._run_poisoned(layer, poison), f"{layer.title} failed"
+            if isinstance(layer, SegmentLayer):
                 found += rows_by_tensor(layer, self.library).items()
                 found += [(tensor, self.read(tensor)) for tensor in layer.segment.outputs]
                 continue
-            if layer.inside:
+            if isinstance(layer, InsideLayer):
                 continue
             taken = main.operators[layer.operator].outputs
             found += [(tensor, self.read(tensor)) for tensor in taken if tensor in self.program.offsets]
@@ -274,7 +274,7 @@ def build_all(made: Generated, folder: Path, checkouts: Checkouts) -> list[HostN
     command = ["g++", "-std=c++17", "-shared", "-Wl,--gc-sections", level, *_FLAGS, *checkouts.tflm_flags()]
     command += [f"-I{checkouts.cmsis_nn / 'Include'}", f"-I{folder / _SOURCES}", *map(str, sources)]
     (kernels,) = made.spec.kernels
-    if any(program.framed for program in programs.values()):
+    if any(program.fallbacks for program in programs.values()):
         command += ["-DCMSIS_NN"] if kernels == "cmsis_nn" else []
         command += [*checkouts.kernels(kernels, made.spec.shared_sources)]
     subprocess.run([*command, str(checkouts.library()), "-o", str(target)], check=True)
@@ -295,8 +295,8 @@ def _written(made: Generated, programs: Mapping[str, CompiledModel], folder: Pat
         source_with_log(folder / name)
     text = "".join(f'#include "{folder / name}"\n' for name in layers)
     for name, program in programs.items():
-        stateful = bool(program.framed) or has_variables(program)
-        parts = (_CALLS, _PREPARE * bool(program.framed or program.flags), _RESET * stateful)
+        stateful = bool(program.fallbacks) or has_variables(program)
+        parts = (_CALLS, _PREPARE * bool(program.fallbacks or program.flags), _RESET * stateful)
         parts += (_STREAM * (program.stream is not None),)
         text += "".join(parts).format(name=name)
     whole = folder / "layers.cpp"

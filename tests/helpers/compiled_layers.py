@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from tests.helpers.operator_models import Case
-from tflm_zephyr.compiler import CompiledModel, Layer, compile_model
+from tflm_zephyr.compiler import CompiledModel, KernelLayer, compile_model
+from tflm_zephyr.compiler.ir.structs import FieldValue, Struct
 from tflm_zephyr.kernels import Node, kernel_library
 from tflm_zephyr.model import parse_model
 
@@ -20,13 +21,14 @@ def compiled(case: Case, library: str = "reference") -> CompiledModel:
     return compile_model(parse_model(case.build()), (kernel_library(library),))
 
 
-def layer_of(case: Case, library: str = "reference") -> Layer:
+def layer_of(case: Case, library: str = "reference") -> KernelLayer:
     """Its one layer."""
     (layer,) = compiled(case, library).layers
+    assert isinstance(layer, KernelLayer)
     return layer
 
 
-def fields(layer: Layer, name: str) -> dict[str, str]:
+def fields(layer: KernelLayer, name: str) -> dict[str, FieldValue]:
     """The fields of one of a layer's structs."""
-    (value,) = [value for value in layer.values if value.name == name]
+    (value,) = [value for value in layer.parameters if isinstance(value, Struct) and value.name == name]
     return dict(value.fields)

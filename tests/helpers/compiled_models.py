@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.compiler import CompiledModel, compile_model
+from collections.abc import Iterable
+
+from tflm_zephyr.compiler import CompiledModel, Kernel, Library, compile_model
 from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import parse_model
 
 REFERENCE = kernel_library("reference")
+
+
+def registrations(keys: Iterable[tuple[bool, str]]) -> dict[tuple[bool, str], Kernel]:
+    """Registrations of TFLM's own kernels; a key is whether it is a custom operator, and the operator's key."""
+    return {key: Kernel(Library.FALLBACK, f"Register_{key[1]}", ("tflite",)) for key in keys}
 
 
 def compiled_model(data: bytes) -> CompiledModel:
@@ -18,4 +25,4 @@ def compiled_model(data: bytes) -> CompiledModel:
         for subgraph in model.subgraphs
         for operator in subgraph.operators
     }
-    return compile_model(model, (REFERENCE,), registrations={key: f"tflite::Register_{key[1]}()" for key in keys})
+    return compile_model(model, (REFERENCE,), registrations=registrations(keys))

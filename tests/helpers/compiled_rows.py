@@ -11,7 +11,7 @@ import ctypes
 import struct
 from pathlib import Path
 
-from tflm_zephyr.compiler import Layer
+from tflm_zephyr.compiler import SegmentLayer
 
 _LOG = """
 #ifndef ROW_LOG
@@ -76,9 +76,8 @@ def read_log(library: ctypes.CDLL) -> dict[int, bytes]:
     return {layer: bytes(rows) for layer, rows in found.items()}
 
 
-def rows_by_tensor(layer: Layer, library: ctypes.CDLL) -> dict[int, bytes]:
+def rows_by_tensor(layer: SegmentLayer, library: ctypes.CDLL) -> dict[int, bytes]:
     """By tensor, the rows that the last run of a segment computed; not those of layers that gather."""
-    assert layer.segment is not None
     forms = [layer.segment.forms[operator] for operator in layer.segment.operators]
     logged = read_log(library)
     return {form.output.tensor: logged[k] for k, form in enumerate(forms) if k in logged and not form.gathering}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy
 
-from tflm_zephyr.compiler import CompiledModel, Layer
+from tflm_zephyr.compiler import CompiledModel, InsideLayer, SegmentLayer
 from tflm_zephyr.compiler.memory_plan import tensors_of
 from tflm_zephyr.compiler.row_proof import RowAccess, RowStep, steps_of
 
@@ -33,11 +33,11 @@ def dead_bytes(program: CompiledModel) -> dict[int, list[Mask]]:
         masks: list[Mask] = []
         for tensor in tensors_of(main, layer)[1]:  # to be compared there
             _set(live, _span(program, tensor), True)
-        if layer.segment is not None:
+        if isinstance(layer, SegmentLayer):
             for step in reversed(_steps(program, layer)):
                 masks.append(~live)
                 _back(live, step)
-        elif not layer.inside:
+        elif not isinstance(layer, InsideLayer):
             masks.append(~live)
             operator = main.operators[layer.operator]
             for tensor in operator.outputs:
@@ -57,7 +57,7 @@ def _set(live: Mask, span: tuple[int, int], value: bool) -> None:
     live[span[0] : span[1]] = value
 
 
-def _steps(program: CompiledModel, layer: Layer) -> list[RowStep]:
+def _steps(program: CompiledModel, layer: SegmentLayer) -> list[RowStep]:
     return list(steps_of(layer, program.scratch.get(layer.operator, 0), program.offsets.__getitem__))
 
 

@@ -75,7 +75,7 @@ class LayerTable:
         found = [int(line.split()[-1][-8:], 16) for line in printed]
         assert len(found) == len(wanted), printed[-3:]
         return [
-            f"{self.kind} {seed}: {program.layers[0].title}, {[local.text for local in program.layers[0].locals]}"
+            f"{self.kind} {seed}: {program.layers[0].title}, {program.layers[0].kernels}"
             for seed, program, one, two in zip(self.seeds, self.programs, found, wanted, strict=True)
             if one != two
         ]

@@ -54,14 +54,19 @@ NEIGHBOURS: Mapping[str, str] = {
     "codegen.generation": "codegen.custom_operators codegen.derived_apps codegen.model_spec codegen.prepared_model"
     " codegen.stack_size codegen.tensor_interface codegen.backends.interpreter",
     "codegen.rendering": "codegen.spec codegen.backends.interpreter_spec",
-    "codegen.backends.compiled": "codegen.backends.framed_kernels",
+    "codegen.backends.compiled": "codegen.backends.fallback_kernels codegen.backends.layer_code",
     # A compiled model is made, planned and proved as a whole; its operators run against TFLM in tests/zephyr.
     "compiler.compilation": "compiler.flattening compiler.layer_builder compiler.memory_plan compiler.program"
     " compiler.operators.convolution compiler.operators.joining compiler.operators.layout compiler.operators.pooling"
-    " compiler.operators.resize compiler.operators.texts compiler.operators.weights",
+    " compiler.operators.resize compiler.operators.weights",
     "compiler.operators.dense": "compiler.operators.matmul",
+    "compiler.operators.slicing": "compiler.copies",
     "compiler.operators.rectifiers": "compiler.operators.activation compiler.lookup_tables",
     "compiler.row_plan": "compiler.row_program",
+    "compiler.registry": "compiler.lowering",
+    # Values, and what is printed of them.
+    "compiler.ir.layers": "compiler.ir.calls compiler.ir.rows",
+    "codegen.backends.cxx": "compiler.ir.kernels compiler.ir.operands compiler.ir.row_operands compiler.ir.structs",
     "compiler.plan_proof": "compiler.row_proof",
     "costs.table": "costs.counts costs.layer_costs costs.operator_counts costs.shapes",
     "compiler.work": "compiler.operator_shapes",

@@ -18,7 +18,7 @@ from tests.helpers.control_models import branching, counting, looping
 from tests.helpers.networks import mixed_network, network
 from tests.helpers.operator_models import CASES, Case, Spec, together
 from tests.helpers.random_operators import random_operators
-from tflm_zephyr.compiler.compilation import EMITTERS
+from tflm_zephyr.compiler.registry import OPERATORS
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import check_types, miscomputed
 from tflm_zephyr.model import load_model, parse_model
@@ -52,10 +52,10 @@ SINGLE = (
     Case("FULLY_CONNECTED", (Spec((2, 8)), _weights(_SCALES), _BIAS), (Spec((2, 5)),), {}),
     Case("FULLY_CONNECTED", (Spec((1, 2, 3, 8)), _weights(_SCALES), _BIAS), (Spec((1, 2, 3, 5)),), {}),
 )
-PLAIN = tuple(case for case in CASES if case.key in EMITTERS)
+PLAIN = tuple(case for case in CASES if case.key in OPERATORS)
 FLOATS = tuple(case.typed("float32") for case in PLAIN if case.key not in ("QUANTIZE", "DEQUANTIZE"))
 
-KEPT = tuple(case for case in CASES if case.key not in EMITTERS)
+KEPT = tuple(case for case in CASES if case.key not in OPERATORS)
 """Operators that keep TFLM's own kernels, whatever their types."""
 
 

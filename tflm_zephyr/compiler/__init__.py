@@ -4,41 +4,56 @@
 from __future__ import annotations
 
 from tflm_zephyr.compiler.compilation import why_not
-from tflm_zephyr.compiler.fast_layers import FAST_KEYS
-from tflm_zephyr.compiler.layer_builder import CMSIS_HEADER
-from tflm_zephyr.compiler.program import (
-    SCRATCH,
-    Call,
-    CompiledModel,
-    ConstantArray,
+from tflm_zephyr.compiler.ir import operands, row_operands, structs
+from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall, PixelRuns
+from tflm_zephyr.compiler.ir.kernels import Geometry, Kernel, Library, Rounding, TemplateArgument
+from tflm_zephyr.compiler.ir.layers import (
+    ControlLayer,
+    FallbackKernel,
+    FallbackLayer,
+    InsideLayer,
+    KernelLayer,
     Layer,
-    PixelRuns,
-    Place,
-    Pointer,
-    Value,
+    SegmentLayer,
+    members_of,
 )
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.program import CompiledModel, Place
+from tflm_zephyr.compiler.registry import FAST_KEYS
 from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
 from tflm_zephyr.compiler.work import ModelWork, called_shapes, compiled_work, interpreter_work
 
 __all__ = [
-    "CMSIS_HEADER",
     "FAST_KEYS",
     "SCRATCH",
-    "Call",
     "CompiledModel",
     "CompilerOptions",
-    "ConstantArray",
+    "ControlLayer",
+    "FallbackKernel",
+    "FallbackLayer",
     "FrontPoint",
+    "Geometry",
+    "InsideLayer",
+    "Kernel",
+    "KernelCall",
+    "KernelLayer",
     "Layer",
+    "Library",
     "ModelWork",
     "PixelRuns",
     "Place",
-    "Pointer",
+    "Rounding",
+    "RowForm",
     "Search",
-    "Value",
+    "SegmentLayer",
+    "TemplateArgument",
     "called_shapes",
     "compile_model",
     "compiled_work",
     "interpreter_work",
+    "members_of",
+    "operands",
+    "row_operands",
+    "structs",
     "why_not",
 ]

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tflm_zephyr.compiler.operators.texts import float_text
+from tflm_zephyr.compiler.fixed_point import finite
+from tflm_zephyr.compiler.ir.structs import Elements, Enumerator, FieldValue, Struct
 from tflm_zephyr.model import Operator, TensorType
 from tflm_zephyr.tflm import cortex_m_sizes
-
-Fields = tuple[tuple[str, str], ...]
 
 _FIELDS: Mapping[str, str] = {
     "TfLiteAddParams": "activation pot_scale_int16",
@@ -77,28 +76,27 @@ _WEIGHTS = ("Default", "Shuffled4x16Int8")
 _KINDS = tuple(TensorType)  # in the order of the schema's numbers
 
 
-def _one_of(prefix: str, names: Sequence[str]) -> Callable[[object], str]:
-    def text(value: object) -> str:
+def _one_of(prefix: str, names: Sequence[str]) -> Callable[[object], Enumerator]:
+    def enumerator(value: object) -> Enumerator:
         assert isinstance(value, int)
         if not 0 <= value < len(names):
             raise ValueError(f"is option {value} of {len(names)}")
-        return prefix + names[value]
+        return Enumerator(prefix + names[value])
 
-    return text
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return float_text(value) if isinstance(value, float) else str(value)
+    return enumerator
 
 
-def _count(value: object) -> str:
-    return str(len(value)) if isinstance(value, list | tuple) else "0"
+def _plain(value: object) -> FieldValue:
+    assert isinstance(value, bool | int | float)
+    return finite(value) if isinstance(value, float) else value
+
+
+def _count(value: object) -> int:
+    return len(value) if isinstance(value, list | tuple) else 0
 
 
 _data_type = _one_of("", [kind.tflite_name if kind.has_size else "kTfLiteNoType" for kind in _KINDS])
-_TEXTS: Mapping[str, Callable[[object], str]] = {
+_VALUES: Mapping[str, Callable[[object], FieldValue]] = {
     "activation": _one_of("kTfLiteAct", _ACTIVATIONS),
     "in_data_type": _data_type,
     "mode": _one_of("kTfLiteMirrorPadding", _MIRRORS),
@@ -113,8 +111,8 @@ _TEXTS: Mapping[str, Callable[[object], str]] = {
 }
 
 
-def builtin_options(operator: Operator, revision: str) -> tuple[str, Fields] | None:
-    """The C struct of a builtin operator's options at a known TFLM revision, and C expressions of its fields.
+def builtin_options(operator: Operator, revision: str) -> Struct | None:
+    """The C struct of a builtin operator's options at a known TFLM revision.
 
     None where the kernel has no such struct. ValueError for an option that TFLM refuses, and for a struct that is not
     known here.
@@ -124,18 +122,19 @@ def builtin_options(operator: Operator, revision: str) -> tuple[str, Fields] | N
         return None
     if struct not in _FIELDS:
         raise ValueError(f"has options in {struct}, which is not known here")
-    return struct, tuple(_rows(operator, _FIELDS[struct].split()) if operator.options else ())
+    fields = _fields(operator, _FIELDS[struct].split()) if operator.options else ()
+    return Struct("kOptions", struct, tuple(fields), zeroed=True)
 
 
-def _rows(operator: Operator, names: Sequence[str]) -> list[tuple[str, str]]:
-    found = []
+def _fields(operator: Operator, names: Sequence[str]) -> list[tuple[str, FieldValue]]:
+    found: list[tuple[str, FieldValue]] = []
     for name in names:
         value = operator.options.get(_OPTIONS.get(name, name))
         if name in ("shape", "squeeze_dims"):
             given = value if isinstance(value, list | tuple) else ()
             if len(given) > 8:
                 raise ValueError(f"has {len(given)} dimensions in its options, and TFLM takes 8")
-            found += [(f"{name}[{i}]", str(size)) for i, size in enumerate(given)]
+            found.append((name, Elements(tuple(given))))
         elif value is not None:
-            found.append((name, _TEXTS.get(name, _plain)(value)))
+            found.append((name, _VALUES.get(name, _plain)(value)))
     return found

@@ -3,38 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 
 from tflm_zephyr.compiler.control import control_layer, is_control
-from tflm_zephyr.compiler.fast_layers import fast_layer
+from tflm_zephyr.compiler.fallback import Registrations, fallback_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import FlatModel, flatten, needs_flattening
-from tflm_zephyr.compiler.framed import Registrations, framed_layer
-from tflm_zephyr.compiler.kernel_choice import Choice, choice_of
+from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer, SegmentLayer
+from tflm_zephyr.compiler.ir.operands import Dims, Shape
+from tflm_zephyr.compiler.kernel_choice import Choice, Maker, choice_of
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
+from tflm_zephyr.compiler.lowering import OwnKernel
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
-from tflm_zephyr.compiler.operators import (
-    activation,
-    arithmetic,
-    convolution,
-    dense,
-    joining,
-    layout,
-    matmul,
-    pooling,
-    rectifiers,
-    recurrent,
-    reductions,
-    resize,
-    slicing,
-)
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import CompiledModel, Layer, Place
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule
+from tflm_zephyr.compiler.program import BufferMap, CompiledModel, Place
+from tflm_zephyr.compiler.registry import OPERATORS
+from tflm_zephyr.compiler.row_forms import NotByRowsError
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
-from tflm_zephyr.compiler.shapes import misfit
 from tflm_zephyr.compiler.step_work import StepWork, step_work
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
@@ -43,31 +30,6 @@ from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import ALIGNMENT, cortex_m_sizes
 
 _POINTER_BYTES = 4
-
-_FAMILIES = (
-    activation,
-    arithmetic,
-    convolution,
-    dense,
-    joining,
-    layout,
-    matmul,
-    pooling,
-    rectifiers,
-    recurrent,
-    reductions,
-    resize,
-    slicing,
-)
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = dict(
-    chain.from_iterable(family.EMITTERS.items() for family in _FAMILIES)
-)
-ROWS: Mapping[str, RowRule] = dict(
-    chain.from_iterable(
-        family.ROWS.items()
-        for family in (activation, arithmetic, convolution, dense, layout, pooling, rectifiers, reductions)
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -94,14 +56,17 @@ class LayerSource:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
         _, _, _, nodes = self._flattened()
 
-        def own(node: Node, constants: Constants) -> Layer | None:
-            return _own(node, self.libraries, constants)[0]
+        def own(node: Node) -> Sequence[Maker]:
+            return [partial(_own_layer, node, k, self.libraries) for k in range(len(_own_kernels(node)))]
 
-        def other(node: Node, constants: Constants) -> Layer | None:
-            try:
-                return _build(node, self.libraries, constants)
-            except (NotDirectError, ModelError):
-                return None
+        def other(node: Node) -> Maker:
+            def library_layer(constants: Constants) -> Layer | None:
+                try:
+                    return _build(node, self.libraries, constants)
+                except (NotDirectError, ModelError):
+                    return None
+
+            return library_layer
 
         return choice_of(nodes, own, other, self.libraries, more_flash)
 
@@ -116,17 +81,37 @@ class LayerSource:
         return flat, running, bodies, nodes
 
 
-def _own(node: Node, libraries: Sequence[KernelLibrary], constants: Constants) -> tuple[Layer | None, str]:
-    """The operator by our own kernel, or why it has none."""
-    if misfit(node):
-        return None, ""
+def _own_kernels(node: Node) -> tuple[OwnKernel, ...]:
+    """The operator's candidates among our own kernels."""
+    lowering = None if node.operator.custom_code is not None else OPERATORS.get(node.operator.key)
+    return () if lowering is None else lowering.own
+
+
+def _own_layer(node: Node, number: int, libraries: Sequence[KernelLibrary], constants: Constants) -> KernelLayer | None:
+    """The operator by its candidate `number`; None where that does not take it."""
     try:
-        layer = fast_layer(LayerBuilder(node, node.operator.index, libraries, constants))
-    except NotFastError as reason:
-        return None, str(reason)
+        return _own(node, number, libraries, constants)
+    except NotFastError:
+        return None
+
+
+def _own(node: Node, number: int, libraries: Sequence[KernelLibrary], constants: Constants) -> KernelLayer:
+    """The operator by its candidate `number` of our own kernels. NotFastError where that does not take it."""
+    if misfit(node):
+        raise NotFastError("")
+    kernels = _own_kernels(node)
+    if not kernels:
+        raise NotFastError("is of a kind that has none of our kernels")
+    try:
+        return kernels[number](LayerBuilder(node, node.operator.index, libraries, constants))
     except (NotDirectError, ArithmeticError):
-        return None, "has parameters that are left to TFLM's kernel"
-    return layer, ""
+        raise NotFastError("has parameters that are left to TFLM's kernel") from None
+
+
+def misfit(node: Node) -> str:
+    """Why the operator's tensors do not fit each other; "" where they do, and for operators without a rule."""
+    lowering = OPERATORS.get(node.operator.key)
+    return "" if lowering is None or lowering.misfit is None else lowering.misfit(node)
 
 
 def why_not(model: Model, libraries: Sequence[KernelLibrary]) -> dict[int, str]:
@@ -190,26 +175,29 @@ class _LayerFactory:
         try:
             if self.flat is not None and is_control(node):
                 return control_layer(node, self.flat, self.constants)
-            return self._direct_or_framed(node)
+            return self._direct_or_fallback(node)
         except NotDirectError as reason:
             raise node.fail(f"{reason}, so it cannot be compiled yet", "Use the backend interpreter") from None
 
-    def _direct_or_framed(self, node: Node) -> Layer:
-        constants = self.constants
-        arrays, shared = dict(constants.arrays), dict(constants.shared)
+    def _direct_or_fallback(self, node: Node) -> Layer:
+        constants, before = self.constants, self.constants.copy()
         why = "" if self.choice is None else self.choice.why.get(node.operator.index, "")
         if self.fast and not why:
-            own, why = _own(node, self.libraries, constants)
-            if own is not None:
-                return own
-            constants.arrays, constants.shared = dict(arrays), dict(shared)  # without those of the attempt
+            taken = None if self.choice is None else self.choice.candidates_taken.get(node.operator.index)
+            numbers = range(len(_own_kernels(node)) or 1) if taken is None else (taken,)
+            for number in numbers:
+                try:
+                    return _own(node, number, self.libraries, constants)
+                except NotFastError as reason:
+                    why = str(reason)
+                constants.become(before.copy())  # without those of the attempt
         try:
             return replace(_build(node, self.libraries, constants), not_fast=why)
         except NotDirectError:
-            constants.arrays, constants.shared = arrays, shared
+            constants.become(before)
             if not self.registrations:
                 raise
-        return replace(framed_layer(node, self.libraries, constants, self.registrations), not_fast=why)
+        return replace(fallback_layer(node, self.libraries, constants, self.registrations), not_fast=why)
 
 
 @dataclass(frozen=True)
@@ -253,22 +241,21 @@ class UnplacedModel:
         """The model with this memory, proven."""
         constants = self.factory.constants
         state, prepare = _state_bytes(self.layers), _prepare_bytes(self.layers, self.factory.libraries)
-        text = "\n".join(sorted(_expressions(memory.layers)))
+        used = _shared_operands(memory.layers)
         compiled = CompiledModel(
             model=self.running,
             layers=memory.layers,
             constants=tuple(constants.arrays.values()),
-            shared=tuple(value for value in constants.shared.values() if value.name in text),
+            shared=tuple(operand for operand in constants.shared if operand in used),
             offsets=dict(memory.offsets),
             scratch=dict(memory.scratch),
             arena_bytes=self.arena_bytes(memory),
             plan=memory.plan,
-            places=_places(memory),
+            buffer_map=BufferMap(_places(memory), steps),
             state_bytes=state,
             prepare_bytes=prepare,
             flat=self.factory.flat,
             bodies=self.bodies,
-            steps=steps,
             owners=memory.owners,
             choice=choice,
         )
@@ -276,46 +263,45 @@ class UnplacedModel:
         return compiled
 
 
-def _expressions(layers: Sequence[Layer]) -> set[str]:
-    """The arguments of all calls and the values of all fields, which name shared structs."""
-    found = {name for layer in layers for call in layer.calls for name in call.arguments}
-    forms = [form for layer in layers if layer.segment for form in layer.segment.forms.values()]
-    found |= {name for form in forms for name in form.arguments}
-    return found | {value for layer in layers for item in layer.values for _, value in item.fields}
+def _shared_operands(layers: Sequence[Layer]) -> set[Dims | Shape]:
+    """The operands of all calls that the file has once."""
+    calls = [call for layer in layers for call in layer.calls]
+    tiled = (layer.segment for layer in layers if isinstance(layer, SegmentLayer))
+    calls += [call for segment in tiled for form in segment.forms.values() for call in form.calls]
+    return {operand for call in calls for operand in call.shared()}
 
 
 def _state_bytes(layers: Sequence[Layer]) -> int:
     """A pointer for each of TFLM's own kernels, copies of options, and all that they allocate."""
-    framed = [layer.framed for layer in layers if layer.framed is not None]
-    own = sum(one.options_copy_bytes + one.persistent_bytes for one in framed)
-    return align_up(_POINTER_BYTES * len(framed), ALIGNMENT) + own
+    kernels = [layer.kernel for layer in layers if isinstance(layer, FallbackLayer)]
+    own = sum(one.options_copy_bytes + one.persistent_bytes for one in kernels)
+    return align_up(_POINTER_BYTES * len(kernels), ALIGNMENT) + own
 
 
 def _prepare_bytes(layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> int:
     """The most TfLiteTensors that a kernel can look at while it prepares."""
     size, _ = cortex_m_sizes(libraries[0].core.revision, static_memory=True).of("TfLiteTensor")
-    most = max((len(layer.framed.tensors) for layer in layers if layer.framed is not None), default=0)
+    most = max((len(layer.kernel.tensors) for layer in layers if isinstance(layer, FallbackLayer)), default=0)
     return align_up(size * most, ALIGNMENT)
 
 
-def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants) -> Layer:
-    emit = EMITTERS.get(node.operator.key)
+def _build(node: Node, libraries: Sequence[KernelLibrary], constants: Constants) -> KernelLayer:
+    lowering = OPERATORS.get(node.operator.key)
     builder = LayerBuilder(node, node.operator.index, libraries, constants)
-    if emit is None or node.operator.custom_code is not None:
+    if lowering is None or node.operator.custom_code is not None:
         raise NotDirectError("has no direct code")
     why = misfit(node)
     if why:
         raise node.fail(why)
     try:
-        emit(builder)
+        lowering.calls(builder)
     except ArithmeticError:  # parameters that TFLM's Prepare leaves undefined
         raise NotDirectError("has a scale, a stride or another parameter that is zero, missing or no number") from None
     layer = builder.build()
     try:
-        rule = ROWS.get(node.operator.key)
-        if rule is None:
+        if lowering.rows is None:
             raise NotByRowsError("is of a kind that does not run row by row")
-        return replace(layer, rows=rule(builder, layer))
+        return replace(layer, rows=lowering.rows(builder, layer))
     except NotByRowsError as reason:
         return replace(layer, no_rows=str(reason))
 

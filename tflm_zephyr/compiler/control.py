@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflm_zephyr.compiler.copies import MEMCPY
 from tflm_zephyr.compiler.flattening import VARIABLES, FlatModel
+from tflm_zephyr.compiler.ir.calls import Access, KernelCall
+from tflm_zephyr.compiler.ir.layers import Branch, Control, ControlLayer, Copy, KernelLayer, Layer
+from tflm_zephyr.compiler.ir.structs import ConstantArray, ConstantAt, Pointer, TensorAt
 from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_of
-from tflm_zephyr.compiler.program import Access, Branch, Call, Control, Copy, Layer, Pointer
 from tflm_zephyr.kernels import Node
-from tflm_zephyr.model import CALLERS
+from tflm_zephyr.model import CALLERS, TensorType
 
 
 def is_control(node: Node) -> bool:
@@ -26,7 +29,7 @@ def control_layer(node: Node, flat: FlatModel, constants: Constants) -> Layer:
     builder = _Builder(node, flat, constants)
     key = node.operator.key
     if key == "VAR_HANDLE":
-        return builder.layer()
+        return KernelLayer(operator=node.operator.index, key=key, title=title_of(node))
     if key in VARIABLES:
         return builder.variable()
     return builder.layer({"CALL_ONCE": builder.call_once, "IF": builder.branch, "WHILE": builder.loop}[key]())
@@ -37,11 +40,10 @@ class _Builder:
         self._node, self._flat, self._constants = node, flat, constants
         self._operator = node.operator
 
-    def layer(self, control: Control | None = None) -> Layer:
+    def layer(self, control: Control) -> Layer:
         """A layer without calls of its own."""
-        return Layer(
-            self._operator.index, self._operator.key, title_of(self._node), (), (), (), (), (), control=control
-        )
+        operator = self._operator
+        return ControlLayer(operator=operator.index, key=operator.key, title=title_of(self._node), control=control)
 
     def call_once(self) -> Control:
         (subgraph,) = self._operator.subgraphs
@@ -76,18 +78,22 @@ class _Builder:
         reading = self._operator.key == "READ_VARIABLE"
         pair = (variable, self._operator.outputs[0]) if reading else (self._operator.inputs[1], variable)
         (copy,) = self._copies((pair[0],), (pair[1],))
-        pointers = [Pointer("output", "uint8_t", copy.target, written=True)]
-        if not copy.constant:
-            pointers.append(Pointer("input", "uint8_t", copy.source, written=False))
-        call = Call(
-            "std::memcpy",
-            ("output", copy.constant or "input", str(copy.size)),
+        output = Pointer("output", TensorType.UINT8, copy.target, written=True)
+        source = Pointer("input", TensorType.UINT8, copy.source, written=False)
+        call = KernelCall(
+            MEMCPY,
+            (TensorAt(output), ConstantAt(copy.constant) if copy.constant else TensorAt(source), copy.size),
             () if copy.constant else (Access(copy.source, 0, copy.size),),
             (Access(copy.target, 0, copy.size),),
             copies=True,
         )
-        title = title_of(self._node)
-        return Layer(self._operator.index, self._operator.key, title, tuple(pointers), (), (call,), ("<cstring>",), ())
+        return KernelLayer(
+            operator=self._operator.index,
+            key=self._operator.key,
+            title=title_of(self._node),
+            pointers=(output,) if copy.constant else (output, source),
+            calls=(call,),
+        )
 
     def _condition(self, tensor: int) -> int:
         found = self._node.subgraph.tensors[tensor]
@@ -106,7 +112,7 @@ class _Builder:
             constant = ""
             if one.data is not None:
                 name, where = f"tensor{source}_{self._operator.index}", f"layer {self._operator.index}: {one.label}"
-                constant = self._constants.array(name, one.type.c_type, one.elements, one.data, where)
+                constant = self._constants.array(ConstantArray(name, one.type, one.elements, one.data, where))
             if one.size_bytes:
                 found.append(Copy(source, constant, target, one.size_bytes))
         return tuple(found)

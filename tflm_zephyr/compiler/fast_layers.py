@@ -8,7 +8,7 @@ operators/convolution.py and operators/dense.py, which have them for the other k
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tflm_zephyr.compiler.fast_rounding import (
@@ -20,16 +20,20 @@ from tflm_zephyr.compiler.fast_rounding import (
     requantisation,
 )
 from tflm_zephyr.compiler.fixed_point import Multiplier
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.convolution import window_of
-from tflm_zephyr.compiler.operators.weights import channel_multipliers, dense_multiplier
-from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.ir.calls import KernelCall
+from tflm_zephyr.compiler.ir.kernels import Geometry, Kernel, Rounding, own_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import Null, Operand
+from tflm_zephyr.compiler.ir.row_operands import RowCount, RowTimes, WindowPadding, WindowRows
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import ConstantAt
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, int32s
+from tflm_zephyr.compiler.operators.weights import channel_multipliers, clamp_of, dense_multiplier, window_of
 from tflm_zephyr.compiler.row_forms import NotByRowsError, lies_flat, rows_of
-from tflm_zephyr.compiler.row_program import RowForm
-from tflm_zephyr.costs import FAST
 from tflm_zephyr.fast_kernels import (
     LANES,
     PIXELS,
+    Block,
     Rows,
     in_lanes,
     in_pairs,
@@ -42,30 +46,35 @@ from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
 
-HEADER = "fast_kernels.hpp"
-FAST_KEYS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-"""Operators that have some of them."""
 _MOST_TAPS = 32  # of a depthwise window, which is unrolled
 _LANES_BYTES, _MOST_OFFSET = 3072, 1012
 _STEP_ROWS = 12  # input rows: with more the output would have to lie further away from the input
 _NARROW = 4
 _LEAST_PIXELS = 12
 _INT8 = "i0 int8 i1 int8 o0 int8"
+_STEP = 2  # the place of Depthwise's rows at a time in its template
+_RowOperands = Mapping[int, Callable[[Rows], Operand]]
+"""By place, an operand of the call for some rows, whose geometry is given."""
+_BY_WINDOWS: _RowOperands = {1: lambda _: WindowRows(), 2: lambda _: WindowPadding(), 4: lambda _: RowCount()}
 
 
-def fast_layer(b: LayerBuilder) -> Layer:
-    """The operator as a call of our kernel, with its form for rows. NotFastError where it has none."""
-    found = replace(_fast_layer(b), fast=True)
-    if found.rows is None and not found.no_rows:
-        found = replace(found, no_rows="has one of our kernels for vectors, which takes its input at once")
-    return replace(found, leaner=tuple(replace(one, fast=True) for one in found.leaner))
+def own_dense(b: LayerBuilder) -> KernelLayer:
+    """FULLY_CONNECTED as a call of our kernel. NotFastError where that does not take it."""
+    _check(b)
+    layer = _dense(b)
+    return replace(layer, no_rows="has one of our kernels for vectors, which takes its input at once")
 
 
-def _fast_layer(b: LayerBuilder) -> Layer:
+def own_convolution(b: LayerBuilder) -> KernelLayer:
+    """CONV_2D and DEPTHWISE_CONV_2D as a call of our kernel. NotFastError where that does not take it."""
+    _check(b)
+    return _convolution(b)
+
+
+def _check(b: LayerBuilder) -> None:
+    """NotFastError for types, tensors and cores that none of our kernels takes."""
     node = b.node
-    if node.operator.key not in FAST_KEYS or node.operator.custom_code is not None:
-        raise NotFastError("is of a kind that has none of our kernels")
-    if not b.fits(_INT8):
+    if not b.node.fits(_INT8):
         raise NotFastError(f"is of {node.types}")
     if any(mve for _, mve in b.cores):
         raise NotFastError("runs on a core with Helium, which CMSIS-NN's kernels use")
@@ -78,9 +87,6 @@ def _fast_layer(b: LayerBuilder) -> Layer:
         raise NotFastError("has weights that are packed, or with a zero point")
     if not output.elements or not source.elements:
         raise NotFastError("has tensors without elements")
-    if node.operator.key == "FULLY_CONNECTED":
-        return _dense(b)
-    return _convolution(b)
 
 
 def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[Multiplier]) -> Sums:
@@ -94,7 +100,7 @@ def _sums(b: LayerBuilder, channels: int, *, last: bool, multipliers: Sequence[M
     return Sums(table, start, tuple(multipliers))
 
 
-def _dense(b: LayerBuilder) -> Layer:
+def _dense(b: LayerBuilder) -> KernelLayer:
     node = b.node
     weights, output = node.input(1), node.output()
     if len(weights.shape) != 2 or output.shape[-1] != weights.shape[0]:
@@ -109,26 +115,43 @@ def _dense(b: LayerBuilder) -> Layer:
     if pixels > 1:
         _pixels(b, sums, pixels, depth)
         return b.build()
-    scaling = _scaling(b, sums)
+    rounding, scaling = _scaling(b, sums)
     paired = all(dsp for dsp, _ in b.cores)
     packed = _array(b, (in_pairs if paired else in_lanes)(sums.weights.astype("int8")))
-    arguments = (b.source(0, "input"), b.result(), packed, scaling)
-    function = f"{FAST}::Dense<{depth}, {channels}, {_text(paired)}, Rounding>"
-    b.fast(function, *arguments, header=HEADER)
+    kernel = own_kernel("Dense", depth, channels, paired, rounding)
+    _call(b, kernel, (b.source(0, "input"), b.result(), packed, scaling), (), ())
     return b.build()
+
+
+def _call(
+    b: LayerBuilder,
+    kernel: Kernel,
+    operands: tuple[Operand, ...],
+    blocks: tuple[Block, ...],
+    backwards: tuple[Block, ...],
+) -> None:
+    """A call that goes through its `blocks`; the same `backwards` has a last template argument."""
+    call = KernelCall(kernel, operands, *b.accesses(), copies=True, blocks=blocks)
+    if backwards:
+        turned = replace(kernel, template=(*kernel.template, True))
+        call = replace(call, reverse=replace(call, kernel=turned, blocks=backwards))
+    b.add(call)
 
 
 def _pixels(b: LayerBuilder, sums: Sums, pixels: int, depth: int) -> None:
     """The call of Pointwise."""
-    scaling, weights = _pairs(b, sums)
+    rounding, scaling, weights = _pairs(b, sums)
     expanded = _expanded(b)
-    b.fast(
-        f"{FAST}::Pointwise<{depth}, {sums.channels}, {_text(expanded)}, Rounding>",
-        *(b.source(0, "input"), b.result(), str(pixels), weights, scaling),
+    operands = (
+        *(b.source(0, "input"), b.result(), pixels, weights, scaling),
         b.scratch(_pairs_bytes(depth) if expanded and pixels >= PIXELS else 0),
-        header=HEADER,
-        blocks=of_pixels(pixels, depth, sums.channels),
-        backwards=of_pixels(pixels, depth, sums.channels, backwards=True),
+    )
+    _call(
+        b,
+        own_kernel("Pointwise", depth, sums.channels, expanded, rounding),
+        operands,
+        of_pixels(pixels, depth, sums.channels),
+        of_pixels(pixels, depth, sums.channels, backwards=True),
     )
 
 
@@ -142,11 +165,7 @@ def _pairs_bytes(taps: int) -> int:
     return 2 * PIXELS * (taps // 4 * 4)
 
 
-def _text(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _convolution(b: LayerBuilder) -> Layer:
+def _convolution(b: LayerBuilder) -> KernelLayer:
     node = b.node
     source, weights, output = node.input(0), node.input(1), node.output()
     if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
@@ -170,28 +189,25 @@ def _convolution(b: LayerBuilder) -> Layer:
     return _depthwise(b, sums, geometry)
 
 
-def _pointwise(b: LayerBuilder, sums: Sums) -> Layer:
+def _pointwise(b: LayerBuilder, sums: Sums) -> KernelLayer:
     node = b.node
     depth = node.input(0).shape[3]
     pixels = node.output().elements // sums.channels
     _pixels(b, sums, pixels, depth)
-    return _with_rows(b, {2: "count * {pixels}"})
+    return _with_rows(b, b.build(), {2: lambda rows: RowTimes(rows.out_pixels)})
 
 
-def _windows(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
+def _windows(b: LayerBuilder, sums: Sums, geometry: Geometry) -> KernelLayer:
     expanded, rows = _expanded(b), _rows(b)
     sums = sums.filled() if expanded else sums
-    scaling, weights = _pairs(b, sums)
-    b.alias("Shape", geometry)
-    b.fast(
-        f"{FAST}::Convolution<Shape, {sums.channels}, {_text(expanded)}, Rounding>",
-        *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
+    rounding, scaling, weights = _pairs(b, sums)
+    operands = (
+        *(b.source(0, "input"), rows.in_rows, rows.padding, b.result(), rows.out_rows, weights, scaling),
         b.scratch(_windows_bytes(b, sums.weights.shape[1], rows.out_rows * rows.out_pixels)),
-        header=HEADER,
-        blocks=of_windows(rows),
-        backwards=of_windows(rows)[::-1],
     )
-    return _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
+    kernel = own_kernel("Convolution", geometry, sums.channels, expanded, rounding)
+    _call(b, kernel, operands, of_windows(rows), of_windows(rows)[::-1])
+    return _with_rows(b, b.build(), _BY_WINDOWS)
 
 
 def _windows_bytes(b: LayerBuilder, taps: int, pixels: int) -> int:
@@ -203,27 +219,23 @@ def _windows_bytes(b: LayerBuilder, taps: int, pixels: int) -> int:
     return max(own)
 
 
-def _depthwise(b: LayerBuilder, sums: Sums, geometry: str) -> Layer:
-    scaling = _scaling(b, sums)
-    rows = _rows(b)
+def _depthwise(b: LayerBuilder, sums: Sums, geometry: Geometry) -> KernelLayer:
+    rounding, scaling = _scaling(b, sums)
+    rows, across = _rows(b), window_of(b.node)[0][1]
     weights = _array(b, in_lanes(sums.weights.astype("int8")))
-    tile = _tile(rows.out_pixels, b.node.input(1).shape[2], window_of(b.node)[0][1])
+    tile = _tile(rows.out_pixels, b.node.input(1).shape[2], across)
     padded = [one.in_bytes for one in (rows, _rows(b, turned=True)) if one.padded]
-    zeros = b.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else "nullptr"
+    zeros = b.constants.padding(zero_point_of(b.node.input(0)), max(padded)) if padded else Null()
     step = _step(b, rows)
-    b.alias("Shape", geometry)
-    b.fast(
-        f"{FAST}::Depthwise<Shape, {tile}, {step}, Rounding>",
-        *(b.source(0, "input"), str(rows.in_rows), str(rows.padding), b.result(), str(rows.out_rows), weights, scaling),
+    operands = (
+        *(b.source(0, "input"), rows.in_rows, rows.padding, b.result(), rows.out_rows, weights, scaling),
         zeros,
-        b.scratch(_lanes_bytes(rows, step, window_of(b.node)[0][1]) if step else 0),
-        header=HEADER,
-        blocks=of_rows(rows, max(step, 1)),
-        backwards=of_rows(rows, max(step, 1))[::-1],
+        b.scratch(_lanes_bytes(rows, step, across) if step else 0),
     )
-    layer = _with_rows(b, {1: "window.rows", 2: "window.padding", 4: "count"})
-    across = window_of(b.node)[0][1]
-    leaner = (_stepped(layer, rows, step, less, _lanes_bytes(rows, less, across)) for less in _less(rows, step))
+    kernel = own_kernel("Depthwise", geometry, tile, step, rounding)
+    _call(b, kernel, operands, of_rows(rows, max(step, 1)), of_rows(rows, max(step, 1))[::-1])
+    layer = _with_rows(b, b.build(), _BY_WINDOWS)
+    leaner = (_stepped(layer, rows, less, _lanes_bytes(rows, less, across)) for less in _less(rows, step))
     return replace(layer, leaner=tuple(leaner))
 
 
@@ -232,14 +244,13 @@ def _less(rows: Rows, step: int) -> range:
     return range(step - 1, -(-_LEAST_PIXELS // rows.out_pixels) - 1, -1)
 
 
-def _stepped(layer: Layer, rows: Rows, step: int, less: int, scratch: int) -> Layer:
-    """The layer of a depthwise convolution with `less` rows at a time for `step`."""
+def _stepped(layer: KernelLayer, rows: Rows, step: int, scratch: int) -> KernelLayer:
+    """The layer of a depthwise convolution with `step` rows at a time."""
     (call,) = layer.calls
     assert call.reverse is not None
-    blocks, ways = of_rows(rows, less), []
+    blocks, ways = of_rows(rows, step), []
     for one, order in ((call, blocks), (call.reverse, blocks[::-1])):
-        function = one.function.replace(f", {step}, Rounding", f", {less}, Rounding")
-        ways.append(replace(one, function=function, blocks=order))
+        ways.append(replace(one, kernel=one.kernel.with_argument(_STEP, step), blocks=order))
     return replace(layer, calls=(replace(ways[0], reverse=ways[1]),), scratch_bytes=scratch)
 
 
@@ -272,8 +283,8 @@ def _lanes_bytes(rows: Rows, step: int, across: int) -> int:
     return LANES * ((step - 1) * rows.stride + rows.size) * _pitch(rows, across)
 
 
-def _array(b: LayerBuilder, packed: bytes) -> str:
-    return b.raw("packed", "int8_t", len(packed), packed, f"{b.node.input(1).label}, laid out")
+def _array(b: LayerBuilder, packed: bytes) -> ConstantAt:
+    return b.array("packed", TensorType.INT8, packed, f"{b.node.input(1).label}, laid out")
 
 
 def _turned(b: LayerBuilder) -> bool:
@@ -301,50 +312,51 @@ def _rows(b: LayerBuilder, *, turned: bool = False) -> Rows:
     )
 
 
-def _geometry(b: LayerBuilder, *, turned: bool = False) -> str:
-    """The kernel's Geometry."""
+def _geometry(b: LayerBuilder, *, turned: bool = False) -> Geometry:
+    """The kernel's shape."""
     node, (down, across) = b.node, (1, 0) if turned else (0, 1)
     stride, padding, dilation = window_of(node)
     source, window, output = node.input(0).shape, node.input(1).shape, node.output().shape
-    numbers = (
+    return Geometry(
         *(source[1 + across], source[3], output[1 + across], window[1 + down], window[1 + across]),
         *(stride[down], stride[across], dilation[down], dilation[across], padding[across]),
         zero_point_of(node.input(0)),
     )
-    return f"{FAST}::Geometry<{', '.join(map(str, numbers))}>"
 
 
 def _quantities(b: LayerBuilder, sums: Sums) -> Quantities:
-    low, high = b.clamp()
+    low, high = clamp_of(b.node)
     zero_point, source = zero_point_of(b.node.output()), zero_point_of(b.node.input(0))
     if not -128 <= low <= high <= 127:
         raise NotFastError("has no output values")
     return Quantities(sums, source, zero_point, low, high)
 
 
-def _words(b: LayerBuilder, found: Requantisation) -> str:
-    """The array of each channel's words, and the alias `Rounding` of the class that takes them."""
-    b.alias("Rounding", f"{FAST}::{found.name}")
-    return b.int32s("scaling", (word for row in found.words for word in row))
+def _words(b: LayerBuilder, found: Requantisation) -> ConstantAt:
+    """The array of each channel's words."""
+    return int32s(b, "scaling", (word for row in found.words for word in row))
 
 
-def _scaling(b: LayerBuilder, sums: Sums) -> str:
-    return _words(b, requantisation(_quantities(b, sums)))
+def _scaling(b: LayerBuilder, sums: Sums) -> tuple[Rounding, ConstantAt]:
+    found = requantisation(_quantities(b, sums))
+    return found.rounding, _words(b, found)
 
 
-def _pairs(b: LayerBuilder, sums: Sums) -> tuple[str, str]:
-    """The arrays of words and of weights in pairs, which are joined where that is possible and all cores have DSP."""
+def _pairs(b: LayerBuilder, sums: Sums) -> tuple[Rounding, ConstantAt, ConstantAt]:
+    """The requantisation, and the arrays of words and of weights in pairs.
+
+    These are joined where that is possible and all cores have DSP.
+    """
     weights = sums.weights.astype("int8")
     found = joined(_quantities(b, sums)) if all(dsp for dsp, _ in b.cores) else None
     if found is not None:
-        return _words(b, found), _array(b, joined_pairs(weights))
-    return _scaling(b, sums), _array(b, in_pairs(weights))
+        return found.rounding, _words(b, found), _array(b, joined_pairs(weights))
+    return *_scaling(b, sums), _array(b, in_pairs(weights))
 
 
-def _with_rows(b: LayerBuilder, changed: Mapping[int, str]) -> Layer:
-    """The layer with its form for rows, whose call has other arguments at these places."""
-    layer, node = b.build(), b.node
-    source, output = node.input(0), node.output()
+def _with_rows(b: LayerBuilder, layer: KernelLayer, changed: _RowOperands) -> KernelLayer:
+    """The layer with its form for rows, whose call has other operands at these places."""
+    source, output = b.node.input(0), b.node.output()
     try:
         turned = _turned(b)
         rows = _rows(b, turned=turned)
@@ -353,10 +365,9 @@ def _with_rows(b: LayerBuilder, changed: Mapping[int, str]) -> Layer:
     except NotByRowsError as reason:
         return replace(layer, no_rows=str(reason))
     (call,) = layer.calls
-    arguments = list(call.arguments)
-    for place, text in changed.items():
-        arguments[place] = text.format(pixels=rows.out_pixels)
-    shapes = {"Shape": _geometry(b, turned=turned)} if "Shape" in call.function else {}
-    aliases = [f"using {local.name} = {shapes.get(local.name, local.text)};" for local in layer.locals]
-    form = RowForm((given,), taken, call.function, tuple(arguments), "", tuple(aliases), pixels=rows.out_pixels)
-    return replace(layer, rows=form)
+    operands, kernel = list(call.operands), call.kernel
+    for place, operand in changed.items():
+        operands[place] = operand(rows)
+    if isinstance(kernel.template[0], Geometry):
+        kernel = kernel.with_argument(0, _geometry(b, turned=turned))
+    return replace(layer, rows=RowForm((given,), taken, KernelCall(kernel, tuple(operands)), pixels=rows.out_pixels))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.compiler.fixed_point import Multiplier
+from tflm_zephyr.compiler.ir.kernels import Rounding
 from tflm_zephyr.fast_kernels import (
     OneFloor,
     Reach,
@@ -90,11 +91,6 @@ class Quantities:
         """The sums that inputs can lead to."""
         return reach_of(self.sums.weights, self.sums.bias, self.source)
 
-    @property
-    def limits(self) -> str:
-        """The clamp, as arguments of the classes."""
-        return f"{self.least}, {self.most}"
-
     def some(self, channels: slice) -> Quantities:
         """The same for some channels."""
         return Quantities(self.sums.some(channels), self.source, self.zero_point, self.least, self.most)
@@ -112,20 +108,20 @@ class Quantities:
 
 @dataclass(frozen=True)
 class Requantisation:
-    """The C++ class, and each channel's words."""
+    """The class of the C++, and each channel's words."""
 
-    name: str
+    rounding: Rounding
     words: list[tuple[int, ...]]
 
 
 @lru_cache(maxsize=_KEPT)
 def requantisation(of: Quantities) -> Requantisation:
     """The cheapest form that is proven, or TFLM's arithmetic. NotFastError for sums beyond 32 bits."""
-    name, offsets, words = _form(of)
+    rounding, offsets, words = _form(of)
     starts = of.folded(offsets)
     if max(of.largest(starts)) >= _SUMS:
         raise NotFastError("has sums beyond 32 bits")
-    return Requantisation(name, [(start, *row) for start, row in zip(starts, words, strict=True)])
+    return Requantisation(rounding, [(start, *row) for start, row in zip(starts, words, strict=True)])
 
 
 @lru_cache(maxsize=_KEPT)
@@ -146,18 +142,18 @@ def joined(of: Quantities) -> Requantisation | None:
     words[::2] = list(zip(evens, one.multipliers, one.addends, strict=True))
     starts = [even + _GAIN * odd for even, odd in zip(evens, odds, strict=False)]
     words[1::2] = list(zip(starts, two.multipliers, two.addends, strict=True))
-    return Requantisation(f"Joined<{', '.join(f'tflm_fast::{_class(form)}' for form in (one, two))}>", words)
+    return Requantisation(Rounding("Joined", (_class(one), _class(two))), words)
 
 
 def _floor(of: Quantities, gain: int) -> OneFloor | None:
     return one_floor(of.scaling, of.reach, gain=gain)
 
 
-def _class(form: OneFloor) -> str:
-    return f"OneFloor<{form.shift}, {form.least}, {form.most}>"
+def _class(form: OneFloor) -> Rounding:
+    return Rounding("OneFloor", (form.shift, form.least, form.most))
 
 
-def _form(of: Quantities) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
+def _form(of: Quantities) -> tuple[Rounding, tuple[int, ...], list[tuple[int, ...]]]:
     """The class, an offset to add to each bias, and each channel's other words."""
     scaling, reach, none = of.scaling, of.reach, (0,) * of.sums.channels
     words: list[tuple[int, ...]]
@@ -167,9 +163,9 @@ def _form(of: Quantities) -> tuple[str, tuple[int, ...], list[tuple[int, ...]]]:
     floors = two_floors(scaling, reach)
     if floors is not None:
         words = list(zip(floors.multipliers, floors.shifts, strict=True))
-        return f"TwoFloors<{of.zero_point}, {of.limits}>", none, words
+        return Rounding("TwoFloors", (of.zero_point, of.least, of.most)), none, words
     most = max(map(abs, (*reach.low, *reach.high)))
     if most << max(0, *scaling.shifts) >= _SUMS or min(scaling.shifts) < -31:
         raise NotFastError("has sums that TFLM's shift to the left takes beyond 32 bits")
     words = list(zip(scaling.multipliers, scaling.shifts, strict=True))
-    return f"TwoRoundings<{of.zero_point}, {of.limits}>", none, words
+    return Rounding("TwoRoundings", (of.zero_point, of.least, of.most)), none, words

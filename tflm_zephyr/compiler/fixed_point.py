@@ -43,6 +43,13 @@ def float32(value: float) -> float:
     return found
 
 
+def finite(value: float) -> float:
+    """The value. ArithmeticError for an infinite one, and for no number."""
+    if not math.isfinite(value):
+        raise ArithmeticError(f"{value} is no finite number")
+    return float(value)
+
+
 def rounded(value: float) -> int:
     """std::round: to the nearest integer, halves away from zero."""
     low = math.floor(abs(value))

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tflm_zephyr.compiler.kernel_shapes import instance_of, shape_of
+from tflm_zephyr.compiler.ir.kernels import Kernel
+from tflm_zephyr.compiler.ir.layers import Layer, members_of
+from tflm_zephyr.compiler.kernel_shapes import shape_of
 from tflm_zephyr.compiler.layer_builder import CMSIS_NN, PADDING, Constants
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
-from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.costs import Candidate, Costs, LayerOptions, choose, costs_of, has_rivals
 from tflm_zephyr.kernels import CORES, KernelLibrary, Node
 
-Maker = Callable[[Node, Constants], Layer | None]
-"""Makes the layer of a node; None where its kernel does not take it."""
+Maker = Callable[[Constants], Layer | None]
+"""Makes a layer of an operator; None where its kernel does not take it."""
 FASTER = "with CMSIS-NN's kernel, which is estimated to be faster"
 MORE_FLASH = "with CMSIS-NN's kernel, as --flash allows no more"
 UNKNOWN_FLASH = "with CMSIS-NN's kernel, as --flash limits flash and that of ours was not measured"
@@ -33,6 +35,7 @@ class Choice:
     `options` has the candidates by operator, where both kernels take it and were measured; `own` are the operators
     that take ours. `why` says for the others what speaks against it. `cores` are those that estimates are means of.
     `other_arena_bytes`: all RAM of the model without our kernels, where that was asked for.
+    `candidates_taken`: by operator, the number of the fastest one among several kernels of ours.
     """
 
     cores: tuple[str, ...]
@@ -41,6 +44,7 @@ class Choice:
     why: Mapping[int, str]
     costs: Costs
     other_arena_bytes: int | None = None
+    candidates_taken: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def cycles(self) -> int:
@@ -62,11 +66,11 @@ class Choice:
         """The same, less what CMSIS-NN's kernels would take; negative where ours take less."""
         return self.flash_bytes - self._flash_bytes([option.other for option in self.options.values()])
 
-    def functions(self, layers: Sequence[Layer]) -> dict[str, tuple[int, int]]:
+    def functions(self, layers: Sequence[Layer]) -> dict[Kernel, tuple[int, int]]:
         """Our functions that the planned `layers` call: estimated bytes of code, and by how much that may differ."""
-        every = (one for layer in layers if not layer.inside for one in layer.members or (layer,))
+        every = (one for layer in layers for one in members_of(layer))
         return {
-            instance_of(layer): (option.own.code_bytes, option.own.unsure_bytes)
+            layer.calls[0].kernel: (option.own.code_bytes, option.own.unsure_bytes)
             for layer in every
             if layer.fast and layer.calls and (option := self.options.get(layer.operator)) is not None
         }
@@ -74,7 +78,7 @@ class Choice:
     @property
     def call_bytes(self) -> int:
         """Bytes of the layers' functions that call them."""
-        return sum(self.costs.call_bytes(one.kernel) for one in self._taken() if one.function)
+        return sum(self.costs.call_bytes(one.kernel) for one in self._taken() if one.function is not None)
 
     @property
     def complete(self) -> bool:
@@ -154,10 +158,15 @@ def _plain(one: Candidate) -> dict[str, Any]:
 
 
 def choice_of(
-    nodes: Sequence[Node], own: Maker, other: Maker, libraries: Sequence[KernelLibrary], larger: int | None
+    nodes: Sequence[Node],
+    own: Callable[[Node], Sequence[Maker]],
+    other: Callable[[Node], Maker],
+    libraries: Sequence[KernelLibrary],
+    larger: int | None,
 ) -> Choice | None:
     """The choice with the fewest cycles; None where no kernel was measured for these libraries and cores.
 
+    `own` are an operator's candidates among our kernels, of which the fastest one competes with CMSIS-NN's, `other`.
     `larger`: bytes of flash that it may take more than CMSIS-NN's kernels; None for any. Operators that our kernels
     take, and whose costs are not known, have ours, and CMSIS-NN's where `larger` limits the flash.
     """
@@ -165,11 +174,12 @@ def choice_of(
     costs = costs_of(cores, next((library.commit for library in libraries), ""))
     if not costs.cores:
         return None
-    fast = {node.operator.index: made for node in nodes if (made := _made(own, node)) is not None}
+    found = {node.operator.index: best for node in nodes if (best := _fastest(node, own(node), costs)) is not None}
+    fast = {operator: made for operator, (_, made) in found.items()}
     others = {
         node.operator.index: made
         for node in nodes
-        if node.operator.index in fast and (made := _made(other, node)) is not None
+        if node.operator.index in fast and (made := _made(other(node))) is not None
     }
     first, second = _shares(fast), _shares(others)
     options = {}
@@ -186,7 +196,8 @@ def choice_of(
     why = {operator: _why(option) for operator, option in options.items() if operator not in picked}
     if larger is not None:
         why |= dict.fromkeys(unknown & others.keys(), UNKNOWN_FLASH)
-    return Choice(cores, options, (picked | unknown) - why.keys(), why, costs)
+    numbers = {operator: number for operator, (number, _) in found.items()}
+    return Choice(cores, options, (picked | unknown) - why.keys(), why, costs, candidates_taken=numbers)
 
 
 def _millions(cycles: float) -> str:
@@ -222,12 +233,25 @@ class _Made:
     arrays: Mapping[tuple[str, bytes], int]
 
 
-def _made(maker: Maker, node: Node) -> _Made | None:
+def _made(maker: Maker) -> _Made | None:
     constants = Constants()
-    layer = maker(node, constants)
+    layer = maker(constants)
     if layer is None:
         return None
     return _Made(layer, {key: len(array.data) for key, array in constants.arrays.items() if key[0] != PADDING})
+
+
+def _fastest(node: Node, makers: Sequence[Maker], costs: Costs) -> tuple[int, _Made] | None:
+    """The candidate with the fewest cycles and its number; those that were not measured come last, in their order."""
+
+    def cost(one: tuple[int, _Made]) -> tuple[float, int, int]:
+        number, made = one
+        shape = shape_of(node, made.layer)
+        work = None if shape is None else costs.work(shape)
+        return math.inf if work is None else work.cycles, made.layer.scratch_bytes, number
+
+    taking = [(number, made) for number, maker in enumerate(makers) if (made := _made(maker)) is not None]
+    return min(taking, key=cost) if len(taking) > 1 else next(iter(taking), None)
 
 
 def _shares(layers: Mapping[int, _Made]) -> dict[int, int]:
@@ -250,7 +274,7 @@ def _candidate(node: Node, layer: Layer, own_bytes: int, costs: Costs) -> Candid
     if code is None:
         return None
     unsure = round(code * costs.code_error(shape.kernel))
-    return Candidate(shape.kernel, work, own_bytes, layer.scratch_bytes, instance_of(layer), code, unsure)
+    return Candidate(shape.kernel, work, own_bytes, layer.scratch_bytes, layer.calls[0].kernel, code, unsure)
 
 
 def smaller_choices(choice: Choice, plan: Callable[[Choice], MemoryPlan]) -> Iterator[tuple[Choice, MemoryPlan]]:
@@ -296,6 +320,6 @@ def _largest(choice: Choice, memory: MemoryPlan) -> Iterator[int]:
     ours = choice.own & choice.options.keys()
     for k, layer in enumerate(memory.layers):
         if k + 1 in steps:
-            found = [one.operator for one in layer.members or (layer,) if one.operator in ours]
+            found = [one.operator for one in members_of(layer) if one.operator in ours]
             most = max((choice.options[one].own.scratch_bytes for one in found), default=0)
             yield from (one for one in found if choice.options[one].own.scratch_bytes == most)

@@ -3,33 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tflm_zephyr.compiler.fast_layers import FAST_KEYS
-from tflm_zephyr.compiler.operators.convolution import window_of
-from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.costs import FAST, Shape, knows
+from tflm_zephyr.compiler.ir.kernels import Kernel, Library, Rounding
+from tflm_zephyr.compiler.ir.layers import Layer
+from tflm_zephyr.compiler.operators.weights import window_of
+from tflm_zephyr.compiler.registry import FAST_KEYS
+from tflm_zephyr.costs import Shape, knows
 from tflm_zephyr.kernels import Node
 
-_SATURATED = ("-128", "127")
+_SATURATED = (-128, 127)
 
 
 def shape_of(node: Node, layer: Layer) -> Shape | None:
     """The shape of the layer's call; None for other operators, and for kernels without tables."""
     if len(layer.calls) != 1 or layer.key not in FAST_KEYS:
         return None
-    kernel, arguments = _split(layer.calls[0].function)
+    (call,) = layer.calls
+    kernel = call.kernel.qualified_name
     if not knows(kernel):
         return None
-    form = form_of(layer) if kernel.startswith(FAST) else ""
+    form = "" if call.kernel.rounding is None else form_of(call.kernel.rounding)
     source, weights, output = node.input(0), node.input(1), node.output()
     if layer.key == "FULLY_CONNECTED":
         channels, depth = weights.shape
         pixels = output.elements // channels
         return Shape(kernel, 1, pixels, depth, 1, pixels, channels, form=form)
     stride, padding, dilation = window_of(node)
-    tile, step = _tile_and_step(kernel, arguments)
+    tile, step = _tile_and_step(call.kernel)
     images = source.shape[0]
     (_, height, width, depth), (_, out_height, out_width, channels) = source.shape, output.shape
     return Shape(
@@ -58,52 +59,30 @@ def shape_by_rows(node: Node, layer: Layer) -> Shape | None:
     whole, form = shape_of(node, layer), layer.rows
     if whole is None or form is None or layer.key == "FULLY_CONNECTED":
         return None
-    kernel, arguments = _split(form.function)
-    if not knows(kernel):
+    kernel = form.call.kernel
+    if not knows(kernel.qualified_name):
         return None
     turned = node.input(0).shape[1] == 1 and node.input(0).shape[2] > 1
-    tile, step = _tile_and_step(kernel, arguments)
+    tile, step = _tile_and_step(kernel)
     return replace(
         whole.turned() if turned else whole,
-        kernel=kernel,
+        kernel=kernel.qualified_name,
         top=0,  # most rows are far from the image's ends
         tile=tile,
         step=step,
     )
 
 
-def _tile_and_step(kernel: str, arguments: Sequence[str]) -> tuple[int, int]:
+def _tile_and_step(kernel: Kernel) -> tuple[int, int]:
     """The pixels and rows that our depthwise kernel computes at a time; 0 for other kernels."""
-    return (int(arguments[1]), int(arguments[2])) if kernel == f"{FAST}::Depthwise" else (0, 0)
+    if kernel.library is not Library.OWN or kernel.name != "Depthwise":
+        return 0, 0
+    _, tile, step, *_ = kernel.template
+    assert isinstance(tile, int) and isinstance(step, int)
+    return tile, step
 
 
-def form_of(layer: Layer) -> str:
-    """The form of requantisation of a call of ours: the class without numbers, and whether one floor also clamps."""
-    name, arguments = _split(_aliases(layer)["Rounding"])
-    name = name.removeprefix(f"{FAST}::")
-    return "OneFloor, clamped" if name == "OneFloor" and tuple(arguments[-2:]) != _SATURATED else name
-
-
-def instance_of(layer: Layer) -> str:
-    """The function of ours that the layer calls, with all arguments of its template: layers share it by this text."""
-    aliases = _aliases(layer)
-    kernel, arguments = _split(layer.calls[0].function)
-    return f"{kernel}<{', '.join(aliases.get(one, one) for one in arguments)}>"
-
-
-def _aliases(layer: Layer) -> Mapping[str, str]:
-    return {local.name: local.text for local in layer.locals if local.c_type == "using"}
-
-
-def _split(function: str) -> tuple[str, list[str]]:
-    """A template's name and its arguments at the top."""
-    name, _, rest = function.partition("<")
-    found, depth, at = [], 0, ""
-    for letter in rest.removesuffix(">"):
-        depth += (letter == "<") - (letter == ">")
-        if letter == "," and depth == 0:
-            found.append(at.strip())
-            at = ""
-        else:
-            at += letter
-    return name, [*found, at.strip()] if rest else []
+def form_of(rounding: Rounding) -> str:
+    """The form of requantisation: the class without numbers, and whether one floor also clamps."""
+    clamped = rounding.form == "OneFloor" and rounding.arguments[-2:] != _SATURATED
+    return "OneFloor, clamped" if clamped else rounding.form

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tflm_zephyr.compiler.flattening import FlatModel
+from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
+from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, more_work
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
-from tflm_zephyr.compiler.program import SCRATCH, Call, Layer, more_work
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
@@ -106,7 +107,7 @@ def plan_memory(
 
 
 def _extra(layers: Iterable[Layer]) -> float:
-    return sum(layer.extra_work for layer in layers)
+    return sum(layer.extra_work for layer in layers if isinstance(layer, KernelLayer))
 
 
 def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
@@ -223,21 +224,22 @@ def _label(subgraph: Subgraph, storage: Storage) -> str:
 
 
 def _scratch_label(layer: Layer) -> str:
-    if layer.segment is None:
+    if not isinstance(layer, SegmentLayer):
         return f"scratch of layer {layer.operator}"
     return f"rows and scratch of layers {layer.members[0].operator} to {layer.operator}"
 
 
 def tensors_of(subgraph: Subgraph, layer: Layer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The tensors that a layer reads and writes: those of its operator, or those that its segment has whole."""
-    if layer.segment is not None:
+    if isinstance(layer, SegmentLayer):
         return layer.segment.inputs, layer.segment.outputs
     operator = subgraph.operators[layer.operator]
-    return ((), ()) if layer.inside else (operator.inputs, operator.outputs)
+    return ((), ()) if isinstance(layer, InsideLayer) else (operator.inputs, operator.outputs)
 
 
 def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement) -> tuple[Storage, ...]:
-    streams = {k: layer.segment.stream for k, layer in enumerate(layers) if layer.segment and layer.segment.stream}
+    tiled = {k: layer.segment.stream for k, layer in enumerate(layers) if isinstance(layer, SegmentLayer)}
+    streams = {k: stream for k, stream in tiled.items() if stream is not None}
     streamed = {subgraph.inputs[stream.input] for stream in streams.values()}
     born: dict[int, int] = {tensor: 0 for tensor in subgraph.inputs if tensor not in streamed}
     # Other inputs may be written while rows come.
@@ -276,7 +278,7 @@ def _pairs(
     """The in-place pairs of segments, and the kernels' own where all libraries allow them."""
     subgraph, tried = model.main, not any(map(untried, libraries))
     for k, layer in enumerate(layers):
-        if layer.segment is not None:
+        if isinstance(layer, SegmentLayer):
             for (one, other), distance in layer.segment.distances.items():
                 if _meet(subgraph, layer, storages, place, (one, other), k):
                     yield InPlacePair(place[one], place[other], distance)
@@ -464,6 +466,6 @@ def _with_direction(layer: Layer, offsets: Mapping[int, int]) -> Layer:
     return replace(layer, calls=(call.reverse,))
 
 
-def _cut(call: Call, runs: Runs) -> Call:
+def _cut(call: KernelCall, runs: Runs) -> KernelCall:
     assert call.runs is not None
     return replace(call, runs=replace(call.runs, counts=runs.counts, backwards=runs.backwards))

@@ -12,7 +12,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tflm_zephyr.compiler.program import SCRATCH, Access, Branch, Call, CompiledModel, Copy, Layer, View
+from tflm_zephyr.compiler.ir.calls import SCRATCH, Access, KernelCall, View
+from tflm_zephyr.compiler.ir.layers import Branch, ControlLayer, Copy, Layer, SegmentLayer
+from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.compiler.row_program import StreamedInput
 from tflm_zephyr.compiler.row_proof import RowAccess, RowStep, SegmentError, steps_of
 from tflm_zephyr.errors import PlanError
@@ -103,7 +105,7 @@ class _Proof:
     def __init__(
         self, compiled: CompiledModel, subgraph: Subgraph, memory: _Bytes, libraries: Sequence[KernelLibrary]
     ) -> None:
-        self._compiled, self._subgraph, self._memory, self._libraries = compiled, subgraph, memory, libraries
+        self.compiled, self.subgraph, self.memory, self._libraries = compiled, subgraph, memory, libraries
         self._views: dict[int, int] = {}
         views = [view for layer in compiled.layers for view in layer.views]
         self._viewed = {tensor for view in views for tensor in (view.part, view.whole)}
@@ -116,155 +118,68 @@ class _Proof:
 
     def layer(self, layer: Layer) -> None:
         """The layer's views and calls."""
-        if layer.control is not None:
+        if isinstance(layer, ControlLayer):
             self._control(layer)
             return
         if layer.key == "VAR_HANDLE":
             return
-        if layer.segment is not None:
-            self._segment(layer)
+        if isinstance(layer, SegmentLayer):
+            _SegmentProof(self, layer).prove()
         for view in layer.views:
             self._view(layer, view)
         for call in layer.calls:
             for reads, writes in call.steps():
                 self._step(layer, call, reads, writes)
 
-    def _segment(self, layer: Layer) -> None:
-        """Every call of a segment, row by row; its outputs are whole at the end."""
-        segment = layer.segment
-        assert segment is not None
-        scratch = self._scratch(layer)
-        if segment.stream is not None:
-            self._begin_stream(layer, segment.stream)
-        try:
-            steps = steps_of(layer, scratch[0] if scratch else 0, self._compiled.offsets.__getitem__)
-            for step in steps:
-                self._row_step(layer, step)
-                self._check_stream(layer)
-        except SegmentError as error:
-            raise self._error(layer, str(error)) from None
-        if segment.stream is not None:
-            # The others may be written at any time before the last row.
-            for tensor in set(self._subgraph.inputs) & self._compiled.offsets.keys():
-                self.read(Access(tensor, 0, self._subgraph.tensors[tensor].size_bytes), layer)
-        for tensor in segment.outputs:
-            size = self._subgraph.tensors[tensor].size_bytes
-            first, end = self.span(Access(tensor, 0, size), layer)
-            (buffer,) = [buffer for buffer in segment.buffers if buffer.tensor == tensor]
-            for row in range(size // buffer.row_bytes):
-                at = first + row * buffer.row_bytes
-                self._read_row(layer, RowAccess(tensor, row, at, at + buffer.row_bytes))
-            self._memory.give(first, end, tensor)
-
-    def _begin_stream(self, layer: Layer, stream: StreamedInput) -> None:
-        """The segment's state, which it has to find again at each push of rows. It is as the first layer that runs."""
-        if any(other.has_code for other in self._compiled.main_layers[: self._compiled.main_layers.index(layer)]):
-            raise self._error(layer, "takes rows of the input, and is not the first one that runs")
-        first = self._compiled.scratch[layer.operator] + stream.state
-        if first % 4 or first + stream.state_bytes > self._compiled.scratch[layer.operator] + layer.scratch_bytes:
-            raise self._error(layer, "keeps its state not aligned or outside of its memory")
-        self._memory.give(first, first + stream.state_bytes, _STATE)
-
-    def _check_stream(self, layer: Layer) -> None:
-        stream = layer.segment.stream if layer.segment is not None else None
-        if stream is not None:
-            first = self._compiled.scratch[layer.operator] + stream.state
-            if self._memory.other(first, first + stream.state_bytes, _STATE) is not None:
-                raise self._error(layer, "overwrites its state between rows of the input")
-
-    def _row_step(self, layer: Layer, step: RowStep) -> None:
-        # Rows that nobody reads any more are moved as well; other buffers may have taken their bytes.
-        there = [self._holds(layer, old) for old, _ in step.moves]
-        for (_, new), moved in zip(step.moves, there, strict=True):
-            if moved:
-                self._give_row(layer, new)
-            else:
-                self._memory.give(new.first, new.end, _NOTHING)
-        for access in step.reads:
-            self._read_row(layer, access)
-        for write in step.writes:
-            touched = [(read.first, read.end) for read in step.reads if read.tensor != write.tensor]
-            if any(first < write.end and write.first < end for first, end in (*touched, step.scratch)):
-                raise self._error(layer, f"writes rows over what the same call of layer {step.operator} reads")
-        if any(read.first < step.scratch[1] and step.scratch[0] < read.end for read in step.reads):
-            raise self._error(layer, f"has the scratch buffer of layer {step.operator} over a row that it reads")
-        self._memory.give(*step.scratch, _NOTHING)
-        for write in step.writes:
-            self._give_row(layer, write)
-
-    def _row_owner(self, layer: Layer, access: RowAccess) -> int:
-        """The owner of a row: the tensor where it was there before the segment, else a number of its own."""
-        assert layer.segment is not None
-        if access.tensor in layer.segment.inputs:
-            return self.value_of(access.tensor)
-        return -(4 + (access.row + 1) * 2 * len(self._subgraph.tensors) + access.tensor + len(self._subgraph.tensors))
-
-    def _holds(self, layer: Layer, access: RowAccess) -> bool:
-        return self._memory.other(access.first, access.end, self._row_owner(layer, access)) is None
-
-    def _read_row(self, layer: Layer, access: RowAccess) -> None:
-        found = self._memory.other(access.first, access.end, self._row_owner(layer, access))
-        if found is not None:
-            label = self._label(access.tensor) if access.tensor >= 0 else "sums"
-            raise self._error(
-                layer, f"reads row {access.row} of {label} at byte {found[0]}, which holds something else"
-            )
-
-    def _give_row(self, layer: Layer, access: RowAccess) -> None:
-        if access.first < 0 or access.end > self._compiled.planned_bytes:
-            raise self._error(layer, f"writes row {access.row} outside of the arena")
-        self._memory.give(access.first, access.end, self._row_owner(layer, access))
-
     def _view(self, layer: Layer, view: View) -> None:
         """The part's bytes are the whole's: from now on where it is taken apart, or handed to it where it is joined."""
-        part, whole = self._label(view.part), self._label(view.whole)
-        one, other = (self._compiled.offsets[tensor] for tensor in (view.part, view.whole))
-        size = self._subgraph.tensors[view.part].size_bytes
+        part, whole = self.label(view.part), self.label(view.whole)
+        one, other = (self.compiled.offsets[tensor] for tensor in (view.part, view.whole))
+        size = self.subgraph.tensors[view.part].size_bytes
         if one != other + view.first:
-            raise self._error(layer, f"has no code, but {part} is not at byte {view.first} of {whole}")
+            raise self.error(layer, f"has no code, but {part} is not at byte {view.first} of {whole}")
         inner = Access(view.whole, view.first, view.first + size)
-        if view.part in self._subgraph.operators[layer.operator].outputs:
+        if view.part in self.subgraph.operators[layer.operator].outputs:
             self.read(inner, layer)
             self._views[view.part] = self.value_of(view.whole)
             return
         self.read(Access(view.part, 0, size), layer)
         owner = self.value_of(view.part)
-        if self._subgraph.tensors[owner].size_bytes != size or owner == self.value_of(view.whole):
-            raise self._error(layer, f"joins {part}, which is a part of {self._label(owner)}")
-        self._memory.give(*self.span(inner, layer), view.whole)
+        if self.subgraph.tensors[owner].size_bytes != size or owner == self.value_of(view.whole):
+            raise self.error(layer, f"joins {part}, which is a part of {self.label(owner)}")
+        self.memory.give(*self.span(inner, layer), view.whole)
         self._views[owner] = view.whole
 
-    def _control(self, layer: Layer) -> None:
+    def _control(self, layer: ControlLayer) -> None:
         """Every way that the run can take; afterwards a byte holds what it holds on all of them."""
         control = layer.control
-        assert control is not None
         self._copy(layer, control.start)
         condition = Access(control.condition, 0, 1)
         if control.kind == "WHILE":
             test, body = control.branches
             self._branch(layer, test)
-            for _ in range(2 + len(self._compiled.layers)):
+            for _ in range(2 + len(self.compiled.layers)):
                 self.read(condition, layer)
-                before = self._memory.copy()
+                before = self.memory.copy()
                 self._branch(layer, body)
                 self._branch(layer, test)
-                if not self._memory.merge(before):
+                if not self.memory.merge(before):
                     break
             return
         self.read(condition, layer)
-        before = self._memory.copy()
+        before = self.memory.copy()
         ends = [before.copy()] if control.kind == "CALL_ONCE" else []
         for branch in control.branches:
-            self._memory = before.copy()
+            self.memory = before.copy()
             self._branch(layer, branch)
-            ends.append(self._memory)
-        self._memory = ends[0]
+            ends.append(self.memory)
+        self.memory = ends[0]
         for end in ends[1:]:
-            self._memory.merge(end)
+            self.memory.merge(end)
 
     def _branch(self, layer: Layer, branch: Branch) -> None:
         self._copy(layer, branch.before)
-        for inner in self._compiled.body(branch.subgraph):
+        for inner in self.compiled.body(branch.subgraph):
             self.layer(inner)
         self._copy(layer, branch.after)
 
@@ -275,14 +190,14 @@ class _Proof:
                 read = Access(copy.source, 0, copy.size)
                 self.read(read, layer)
                 self._apart(layer, read, write)
-            self._memory.give(*self.span(write, layer), copy.target)
+            self.memory.give(*self.span(write, layer), copy.target)
 
     def _apart(self, layer: Layer, read: Access, write: Access) -> None:
         given, taken = self.span(read, layer), self.span(write, layer)
         if given[0] < taken[1] and taken[0] < given[1]:
-            raise self._error(layer, f"copies {self._label(read.tensor)} over itself")
+            raise self.error(layer, f"copies {self.label(read.tensor)} over itself")
 
-    def _step(self, layer: Layer, call: Call, reads: Sequence[Access], writes: Sequence[Access]) -> None:
+    def _step(self, layer: Layer, call: KernelCall, reads: Sequence[Access], writes: Sequence[Access]) -> None:
         for access in reads:
             self.read(access, layer)
         self._check_scratch(layer, (*reads, *writes))
@@ -291,78 +206,178 @@ class _Proof:
                 self._check_pair(layer, call, access, write)
         for write in writes:
             first, end = self.span(write, layer)
-            self._memory.give(first, end, write.tensor)
-        scratch = self._scratch(layer)
+            self.memory.give(first, end, write.tensor)
+        scratch = self.scratch(layer)
         if scratch is not None:
-            self._memory.give(*scratch, _NOTHING)
+            self.memory.give(*scratch, _NOTHING)
 
-    def _check_pair(self, layer: Layer, call: Call, read: Access, write: Access) -> None:
-        if read.tensor == write.tensor and self._subgraph.tensors[read.tensor].is_variable:
+    def _check_pair(self, layer: Layer, call: KernelCall, read: Access, write: Access) -> None:
+        if read.tensor == write.tensor and self.subgraph.tensors[read.tensor].is_variable:
             return
         given, taken = self.span(read, layer), self.span(write, layer)
         if given[1] <= taken[0] or taken[1] <= given[0]:
             return
-        labels = f"{self._label(write.tensor)} over {self._label(read.tensor)}"
+        labels = f"{self.label(write.tensor)} over {self.label(read.tensor)}"
         if call.copies or call.runs is not None:
-            raise self._error(layer, f"writes {labels}, which the same call of {call.function}() reads")
-        operator = self._subgraph.operators[layer.operator]
-        distance = self._compiled.offsets[read.tensor] - self._compiled.offsets[write.tensor]
+            raise self.error(layer, f"writes {labels}, which the same call of {call.kernel.qualified_name}() reads")
+        operator = self.subgraph.operators[layer.operator]
+        distance = self.compiled.offsets[read.tensor] - self.compiled.offsets[write.tensor]
         for library in self._libraries:
-            why = why_unsafe(
-                library, self._compiled.model, self._subgraph, operator, read.tensor, write.tensor, distance
-            )
+            why = why_unsafe(library, self.compiled.model, self.subgraph, operator, read.tensor, write.tensor, distance)
             if why is not None:
-                raise self._error(layer, f"writes {labels}: {why}")
+                raise self.error(layer, f"writes {labels}: {why}")
 
     def _check_scratch(self, layer: Layer, accesses: Sequence[Access]) -> None:
-        scratch = self._scratch(layer)
+        scratch = self.scratch(layer)
         if scratch is None:
             return
         for access in accesses:
             first, end = self.span(access, layer)
             if first < scratch[1] and scratch[0] < end:
-                raise self._error(layer, f"has its scratch buffer over {self._label(access.tensor)}")
+                raise self.error(layer, f"has its scratch buffer over {self.label(access.tensor)}")
 
-    def _scratch(self, layer: Layer) -> tuple[int, int] | None:
+    def scratch(self, layer: Layer) -> tuple[int, int] | None:
+        """The layer's scratch buffer as bytes of the arena; None where it has none."""
         if not layer.scratch_bytes:
             return None
-        first = self._compiled.scratch[layer.operator]
-        if first % 16 or first < 0 or first + layer.scratch_bytes > self._compiled.planned_bytes:
-            raise self._error(layer, f"has its scratch buffer at byte {first}, not aligned or outside the arena")
+        first = self.compiled.scratch[layer.operator]
+        if first % 16 or first < 0 or first + layer.scratch_bytes > self.compiled.planned_bytes:
+            raise self.error(layer, f"has its scratch buffer at byte {first}, not aligned or outside the arena")
         return first, first + layer.scratch_bytes
 
     def span(self, access: Access, layer: Layer | None) -> tuple[int, int]:
         """The access as bytes of the arena."""
         assert access.tensor != SCRATCH
-        offset = self._compiled.offsets[access.tensor]
+        offset = self.compiled.offsets[access.tensor]
         first, end = offset + access.first, offset + access.end
-        size = self._subgraph.tensors[access.tensor].size_bytes
+        size = self.subgraph.tensors[access.tensor].size_bytes
         if (
             offset % self._alignment(access.tensor)
             or first < 0
-            or end > self._compiled.planned_bytes
+            or end > self.compiled.planned_bytes
             or access.end > size
         ):
-            raise self._error(layer, f"uses {self._label(access.tensor)} not aligned or outside of its memory")
+            raise self.error(layer, f"uses {self.label(access.tensor)} not aligned or outside of its memory")
         return first, end
 
     def _alignment(self, tensor: int) -> int:
         """Bytes: that of TFLM's arena, and that of a word or an element where a tensor lies in another one."""
-        return max(4, self._subgraph.tensors[tensor].type.size_bytes) if tensor in self._viewed else 16
+        return max(4, self.subgraph.tensors[tensor].type.size_bytes) if tensor in self._viewed else 16
 
     def read(self, access: Access, layer: Layer | None) -> None:
         """PlanError unless the bytes hold the tensor's value."""
         first, end = self.span(access, layer)
-        found = self._memory.other(first, end, self.value_of(access.tensor))
+        found = self.memory.other(first, end, self.value_of(access.tensor))
         if found is not None:
             byte, owner = found
-            holds = "nothing yet" if owner == _NOTHING else "a row" if owner < 0 else self._label(owner)
-            what = f"reads {self._label(access.tensor)} at byte {byte} of the arena, which holds {holds}"
-            raise self._error(layer, what)
+            holds = "nothing yet" if owner == _NOTHING else "a row" if owner < 0 else self.label(owner)
+            what = f"reads {self.label(access.tensor)} at byte {byte} of the arena, which holds {holds}"
+            raise self.error(layer, what)
 
-    def _label(self, tensor: int) -> str:
-        return self._subgraph.tensors[tensor].label
+    def label(self, tensor: int) -> str:
+        """The tensor for a message."""
+        return self.subgraph.tensors[tensor].label
 
-    def _error(self, layer: Layer | None, what: str) -> PlanError:
+    def error(self, layer: Layer | None, what: str) -> PlanError:
+        """The error that names the layer, None for the end of the run."""
         who = "the end of the run" if layer is None else f"layer {layer.operator} ({layer.key})"
-        return PlanError(f"{who} {what}", where=self._compiled.model.where, hint="Report it with the model")
+        return PlanError(f"{who} {what}", where=self.compiled.model.where, hint="Report it with the model")
+
+
+class _SegmentProof:
+    """Every call of a segment, row by row; its outputs are whole at the end."""
+
+    def __init__(self, proof: _Proof, layer: SegmentLayer) -> None:
+        self._proof, self._layer = proof, layer
+
+    def prove(self) -> None:
+        """PlanError, naming the layer and the row, unless every row that is read is there."""
+        proof, layer = self._proof, self._layer
+        segment = layer.segment
+        scratch = proof.scratch(layer)
+        if segment.stream is not None:
+            self._begin_stream(segment.stream)
+        try:
+            steps = steps_of(layer, scratch[0] if scratch else 0, proof.compiled.offsets.__getitem__)
+            for step in steps:
+                self._row_step(step)
+                self._check_stream()
+        except SegmentError as error:
+            raise proof.error(layer, str(error)) from None
+        if segment.stream is not None:
+            # The others may be written at any time before the last row.
+            for tensor in set(proof.subgraph.inputs) & proof.compiled.offsets.keys():
+                proof.read(Access(tensor, 0, proof.subgraph.tensors[tensor].size_bytes), layer)
+        for tensor in segment.outputs:
+            size = proof.subgraph.tensors[tensor].size_bytes
+            first, end = proof.span(Access(tensor, 0, size), layer)
+            (buffer,) = [buffer for buffer in segment.buffers if buffer.tensor == tensor]
+            for row in range(size // buffer.row_bytes):
+                at = first + row * buffer.row_bytes
+                self._read_row(RowAccess(tensor, row, at, at + buffer.row_bytes))
+            proof.memory.give(first, end, tensor)
+
+    def _begin_stream(self, stream: StreamedInput) -> None:
+        """The segment's state, which it has to find again at each push of rows. It is as the first layer that runs."""
+        proof, layer = self._proof, self._layer
+        if any(other.has_code for other in proof.compiled.main_layers[: proof.compiled.main_layers.index(layer)]):
+            raise proof.error(layer, "takes rows of the input, and is not the first one that runs")
+        first = proof.compiled.scratch[layer.operator] + stream.state
+        if first % 4 or first + stream.state_bytes > proof.compiled.scratch[layer.operator] + layer.scratch_bytes:
+            raise proof.error(layer, "keeps its state not aligned or outside of its memory")
+        proof.memory.give(first, first + stream.state_bytes, _STATE)
+
+    def _check_stream(self) -> None:
+        proof, layer = self._proof, self._layer
+        stream = layer.segment.stream
+        if stream is not None:
+            first = proof.compiled.scratch[layer.operator] + stream.state
+            if proof.memory.other(first, first + stream.state_bytes, _STATE) is not None:
+                raise proof.error(layer, "overwrites its state between rows of the input")
+
+    def _row_step(self, step: RowStep) -> None:
+        proof = self._proof
+        # Rows that nobody reads any more are moved as well; other buffers may have taken their bytes.
+        there = [self._holds(old) for old, _ in step.moves]
+        for (_, new), moved in zip(step.moves, there, strict=True):
+            if moved:
+                self._give_row(new)
+            else:
+                proof.memory.give(new.first, new.end, _NOTHING)
+        for access in step.reads:
+            self._read_row(access)
+        for write in step.writes:
+            touched = [(read.first, read.end) for read in step.reads if read.tensor != write.tensor]
+            if any(first < write.end and write.first < end for first, end in (*touched, step.scratch)):
+                raise proof.error(self._layer, f"writes rows over what the same call of layer {step.operator} reads")
+        if any(read.first < step.scratch[1] and step.scratch[0] < read.end for read in step.reads):
+            raise proof.error(self._layer, f"has the scratch buffer of layer {step.operator} over a row that it reads")
+        proof.memory.give(*step.scratch, _NOTHING)
+        for write in step.writes:
+            self._give_row(write)
+
+    def _row_owner(self, access: RowAccess) -> int:
+        """The owner of a row: the tensor where it was there before the segment, else a number of its own."""
+        proof, layer = self._proof, self._layer
+        if access.tensor in layer.segment.inputs:
+            return proof.value_of(access.tensor)
+        return -(4 + (access.row + 1) * 2 * len(proof.subgraph.tensors) + access.tensor + len(proof.subgraph.tensors))
+
+    def _holds(self, access: RowAccess) -> bool:
+        proof = self._proof
+        return proof.memory.other(access.first, access.end, self._row_owner(access)) is None
+
+    def _read_row(self, access: RowAccess) -> None:
+        proof = self._proof
+        found = proof.memory.other(access.first, access.end, self._row_owner(access))
+        if found is not None:
+            label = proof.label(access.tensor) if access.tensor >= 0 else "sums"
+            raise proof.error(
+                self._layer, f"reads row {access.row} of {label} at byte {found[0]}, which holds something else"
+            )
+
+    def _give_row(self, access: RowAccess) -> None:
+        proof = self._proof
+        if access.first < 0 or access.end > proof.compiled.planned_bytes:
+            raise proof.error(self._layer, f"writes row {access.row} outside of the arena")
+        proof.memory.give(access.first, access.end, self._row_owner(access))

@@ -8,18 +8,40 @@ the same bytes: its pixels are the rows, and kernels get their widths as heights
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from tflm_zephyr.compiler.ir.calls import KernelCall
+from tflm_zephyr.compiler.ir.kernels import helper_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import AddressOf, Dims, Operand, Shape
+from tflm_zephyr.compiler.ir.row_operands import (
+    Change,
+    FlatRowShape,
+    RowCount,
+    RowDims,
+    RowElements,
+    RowEnd,
+    RowParameters,
+    RowShape,
+    RowTimes,
+    RowWeights,
+    Side,
+    Sums,
+    WindowRows,
+)
+from tflm_zephyr.compiler.ir.rows import Gathering, RowForm, RowInput
+from tflm_zephyr.compiler.ir.structs import ConstantAt, Pointer, Struct, TensorAt
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.program import Call, Layer
-from tflm_zephyr.compiler.row_program import Gathering, RowForm, RowInput
-from tflm_zephyr.model import Tensor
+from tflm_zephyr.model import Tensor, TensorType
 from tflm_zephyr.row_planner import Window
 
 _OWN_LOOP = {"": 0.0, "dsp": 0.1, "helium": 0.8}
 """Multiply-accumulates that a product in a loop of the generated code takes more than in CMSIS-NN's, by core."""
 
-RowRule = Callable[[LayerBuilder, Layer], RowForm]
+ADD_PIXELS = helper_kernel("AddPixels")
+ADD_PRODUCTS = helper_kernel("AddProducts", "tensorflow/lite/kernels/internal/common.h")
+RowRule = Callable[[LayerBuilder, KernelLayer], RowForm]
 """A family's function that makes a layer's form for rows; it raises NotByRowsError."""
 
 
@@ -27,7 +49,7 @@ class NotByRowsError(Exception):
     """The layer cannot run row by row; the text says why."""
 
 
-def one_call(layer: Layer) -> Call:
+def one_call(layer: KernelLayer) -> KernelCall:
     """The layer's call. NotByRowsError where there are several."""
     if len(layer.calls) != 1:
         raise NotByRowsError("is no single call")
@@ -40,7 +62,7 @@ def rows_of(pointer: str, tensor: Tensor, window: Window | None = None) -> RowIn
         raise NotByRowsError("has tensors that are no single image")
     rows, pixels = sides(tensor)
     row_bytes = pixels * tensor.shape[3] * tensor.type.size_bytes
-    return RowInput(pointer, tensor.type.c_type, rows, row_bytes, window or Window(tensor.index))
+    return RowInput(pointer, tensor.type, rows, row_bytes, window or Window(tensor.index))
 
 
 def is_image(tensor: Tensor) -> bool:
@@ -65,64 +87,43 @@ def lies_flat(b: LayerBuilder) -> bool:
     return flat
 
 
-def arm_windowed(
-    b: LayerBuilder, layer: Layer, window: Window, c_type: str, *, places: tuple[int, int, int, int]
-) -> RowForm:
-    """A function of CMSIS-NN. `places` are the arguments with parameters, and dims of input, filter and output."""
+def arm_windowed(b: LayerBuilder, layer: KernelLayer, window: Window, *, places: tuple[int, int, int, int]) -> RowForm:
+    """A function of CMSIS-NN. `places` are the operands with parameters, and dims of input, filter and output."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
     given, taken = rows_of("input", source, window), rows_of("output", output)
-    changed = {places[1]: "&input_dims", places[3]: "&output_dims"}
-    found = [
-        f"const cmsis_nn_dims input_dims = {{1, window.rows, {sides(source)[1]}, {source.shape[3]}}};",
-        f"const cmsis_nn_dims output_dims = {{1, count, {sides(output)[1]}, {output.shape[3]}}};",
-    ]
+    parameters, _, weights, _ = places
+    changed: dict[int, Operand] = {places[1]: _dims(Side.INPUT, source), places[3]: _dims(Side.OUTPUT, output)}
     if lies_flat(b):
-        filter_dims = call.arguments[places[2]].removeprefix("&kDims").split("x")
-        changed |= {places[0]: "&params", places[2]: b.dims(*(int(filter_dims[k]) for k in (0, 2, 1, 3)))}
-        found += [
-            f"{c_type} params = kParams;",
-            "params.stride = {kParams.stride.h, kParams.stride.w};",
-            "params.padding = {kParams.padding.h, window.padding};",
-        ]
-        if "pool" not in c_type:
-            found.append("params.dilation = {kParams.dilation.h, kParams.dilation.w};")
+        dims = call.operands[weights]
+        assert isinstance(dims, Dims)
+        changed[parameters] = _parameters(call.operands[parameters], Change.TURNED)
+        changed[weights] = b.dims(dims.n, dims.w, dims.h, dims.c)
     elif window.padding:
-        found += [f"{c_type} params = kParams;", "params.padding.h = window.padding;"]
-        changed[places[0]] = "&params"
-    return _changed(call, changed, (given,), taken, found, output)
+        changed[parameters] = _parameters(call.operands[parameters], Change.PADDING)
+    return _changed(call, changed, given, taken, output)
 
 
 def reference_windowed(
-    b: LayerBuilder, layer: Layer, window: Window, *, places: tuple[int, int, int | None, int]
+    b: LayerBuilder, layer: KernelLayer, window: Window, *, places: tuple[int, int, int | None, int]
 ) -> RowForm:
-    """A reference function. `places` are the arguments with parameters, and shapes of input, weights and output."""
+    """A reference function. `places` are the operands with parameters, and shapes of input, weights and output."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
     given, taken = rows_of("input", source, window), rows_of("output", output)
-    changed = {places[1]: "input_shape", places[3]: "output_shape"}
-    found = [*_shape("input", "window.rows", source), *_shape("output", "count", output)]
+    parameters, _, weights, _ = places
+    changed: dict[int, Operand] = {places[1]: _shape(Side.INPUT, source), places[3]: _shape(Side.OUTPUT, output)}
     if lies_flat(b):
-        found += [
-            "auto params = kParams;",
-            "params.padding_values.width = kParams.padding_values.height;",
-            "params.padding_values.height = window.padding;",
-        ]
-        names = "stride", "filter" if places[2] is None else "dilation"
-        for name in names:
-            one, other = (f"{name}_{side}{'_factor' if name == 'dilation' else ''}" for side in ("width", "height"))
-            found += [f"params.{one} = kParams.{other};", f"params.{other} = kParams.{one};"]
-        changed[places[0]] = "params"
-        if places[2] is not None:
-            changed[places[2]] = b.shape(tuple(b.node.input(1).shape[k] for k in (0, 2, 1, 3)))
+        changed[parameters] = _parameters(call.operands[parameters], Change.TURNED)
+        if weights is not None:
+            changed[weights] = b.shape(tuple(b.node.input(1).shape[k] for k in (0, 2, 1, 3)))
     elif window.padding:
-        found += ["auto params = kParams;", "params.padding_values.height = window.padding;"]
-        changed[places[0]] = "params"
-    return _changed(call, changed, (given,), taken, found, output)
+        changed[parameters] = _parameters(call.operands[parameters], Change.PADDING)
+    return _changed(call, changed, given, taken, output)
 
 
-def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
+def elementwise(b: LayerBuilder, layer: KernelLayer, *, count: int = -1) -> RowForm:
     """A function that goes through elements of tensors of one shape: counts, shapes and dims of the output's change.
 
-    `count` is the place of the number of elements in its arguments, for one that takes no shapes.
+    `count` is the place of the number of elements in its operands, for one that takes no shapes.
     """
     call, output = one_call(layer), b.node.output()
     read = [pointer for pointer in layer.pointers if not pointer.written]
@@ -132,28 +133,29 @@ def elementwise(b: LayerBuilder, layer: Layer, *, count: int = -1) -> RowForm:
     if sum(i >= 0 for i in b.node.operator.inputs) != len({tensor.index for tensor in tensors}):
         raise NotByRowsError("has an input that is a constant, or twice the same")
     given = tuple(rows_of(pointer.name, tensor) for pointer, tensor in zip(read, tensors, strict=True))
-    shape, end = b.shape(output.shape), f"{given[0].pointer} + {output.elements}"
-    dims = b.dims(*output.shape) if b.cmsis_nn else ""
-    texts = {shape: "shape", end: f"{given[0].pointer} + elements", dims: "&dims"}
-    arguments = [texts.get(argument, argument) for argument in call.arguments]
-    if arguments[count] == str(output.elements):
-        arguments[count] = "elements"
-    used = {"elements", *(text.lstrip("&") for text, old in zip(arguments, call.arguments, strict=True) if text != old)}
-    if tuple(arguments) == call.arguments:
-        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
     row = sides(output)[1] * output.shape[3] if is_image(output) else 0
-    found = [] if used == {"elements", "dims"} else [f"const int32_t elements = count * {row};"]
-    found += ["const tflite::RuntimeShape shape(1, &elements);"] if "shape" in used else []
-    found += (
-        [f"const cmsis_nn_dims dims = {{1, count, {sides(output)[1]}, {output.shape[3]}}};"] if "dims" in used else []
-    )
-    return RowForm(
-        given, rows_of("output", output), call.function, tuple(arguments), call.success, tuple(found),
-        pixels=sides(output)[1],
-    )  # fmt: skip
+    operands = [_of_elements(operand, output, row) for operand in call.operands]
+    if operands[count] == output.elements:
+        operands[count] = RowElements(row)
+    if tuple(operands) == call.operands:
+        raise NotByRowsError(f"is computed by {call.kernel.qualified_name}(), which takes no rows")
+    taken = rows_of("output", output)
+    return RowForm(given, taken, KernelCall(call.kernel, tuple(operands)), pixels=sides(output)[1])
 
 
-def scaled(b: LayerBuilder, layer: Layer) -> RowForm:
+def _of_elements(operand: Operand, output: Tensor, row: int) -> Operand:
+    """An element-wise function's operand for some rows, of `row` elements each."""
+    match operand:
+        case Shape(sizes) if sizes == output.shape:
+            return FlatRowShape(row)
+        case Dims() if operand.sizes == output.shape:
+            return _dims(Side.BOTH, output)
+        case TensorAt(pointer, element) if element == output.elements:
+            return RowEnd(TensorAt(pointer), row)
+    return operand
+
+
+def scaled(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """An element-wise reference function of an image and one value for each of its channels."""
     call, output = one_call(layer), b.node.output()
     read = {pointer.tensor: pointer for pointer in layer.pointers if not pointer.written}
@@ -168,47 +170,43 @@ def scaled(b: LayerBuilder, layer: Layer) -> RowForm:
         rows_of(read[image].name, tensors[image]),
         rows_of(read[scales].name, tensors[scales], Window(scales, stride=0)),
     )
-    arguments = tuple("output_shape" if text == b.shape(output.shape) else text for text in call.arguments)
-    if arguments == call.arguments:
-        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
-    found = tuple(_shape("output", "count", output))
-    return RowForm(
-        given, rows_of("output", output), call.function, arguments, call.success, found, pixels=sides(output)[1]
-    )
+    whole = Shape(output.shape)
+    if whole not in call.operands:
+        raise NotByRowsError(f"is computed by {call.kernel.qualified_name}(), which takes no rows")
+    operands = tuple(_shape(Side.OUTPUT, output) if one == whole else one for one in call.operands)
+    taken = rows_of("output", output)
+    return RowForm(given, taken, KernelCall(call.kernel, operands), pixels=sides(output)[1])
 
 
-def padded(b: LayerBuilder, layer: Layer, above: int) -> RowForm:
+def padded(b: LayerBuilder, layer: KernelLayer, above: int) -> RowForm:
     """The reference function of PAD, `above` rows of padding above the input."""
     call, source, output = one_call(layer), b.node.input(0), b.node.output()
     if source.shape[1] == 1:
         raise NotByRowsError("has an input one row high")
     given, taken = rows_of("input", source, Window(source.index, padding=above)), rows_of("output", output)
-    found = [
-        *_shape("input", "window.rows", source),
-        *_shape("output", "count", output),
-        "auto params = kParams;",
-        "params.left_padding[1] = std::min(window.padding, count);",
-        "params.right_padding[1] = count - params.left_padding[1] - window.rows;",
-    ]
-    return _changed(call, {0: "params", 1: "input_shape", 4: "output_shape"}, (given,), taken, found, output)
+    changed: dict[int, Operand] = {
+        0: _parameters(call.operands[0], Change.PADDED),
+        1: _shape(Side.INPUT, source),
+        4: _shape(Side.OUTPUT, output),
+    }
+    return _changed(call, changed, given, taken, output)
 
 
-def gathered(b: LayerBuilder, last: str) -> RowForm:
-    """Sums of each channel over all pixels, which the statement `last` makes the output of."""
+def gathered(b: LayerBuilder, last: KernelCall) -> RowForm:
+    """Sums of each channel over all pixels, which the call `last` makes the output of."""
     source, output = b.node.input(0), b.node.output()
     given = rows_of("input", source)
     width, channels = sides(source)[1], source.shape[3]
     if output.elements != channels:
         raise NotByRowsError("keeps some of its input's pixels")
-    window = Window(source.index, size=given.rows)
-    taken = RowInput("output", output.type.c_type, 1, output.size_bytes, Window(output.index))
-    arguments = ("input", f"count * {width}", str(channels), "sums")
-    given = RowInput("input", given.c_type, given.rows, given.row_bytes, window)
-    gathering = Gathering(channels, last, "float" if given.c_type == "float" else "int32_t")
-    return RowForm((given,), taken, "AddPixels", arguments, gathering=gathering, pixels=width)
+    call = KernelCall(ADD_PIXELS, (input_of(b), RowTimes(width), channels, Sums()))
+    kind = TensorType.FLOAT32 if source.type is TensorType.FLOAT32 else TensorType.INT32
+    return RowForm(
+        (_as_one_row(given),), _whole_output(b), call, gathering=Gathering(channels, last, kind), pixels=width
+    )
 
 
-def gathered_products(b: LayerBuilder, weights: str, offset: int, last: str) -> RowForm:
+def gathered_products(b: LayerBuilder, weights: ConstantAt, offset: int, last: KernelCall) -> RowForm:
     """Sums of products of all elements and a row of `weights` for each output, which `last` makes the output of.
 
     The loop over products is the generated code's own: `row_work` is the share of the work that it takes more than the
@@ -217,40 +215,62 @@ def gathered_products(b: LayerBuilder, weights: str, offset: int, last: str) -> 
     source, output = b.node.input(0), b.node.output()
     given = rows_of("input", source)
     row = given.row_bytes // source.type.size_bytes
-    given = RowInput("input", given.c_type, given.rows, given.row_bytes, Window(source.index, size=given.rows))
-    taken = RowInput("output", output.type.c_type, 1, output.size_bytes, Window(output.index))
-    arguments = (
-        "input", f"count * {row}", f"{weights} + result.next * {row}", str(source.elements), str(output.elements),
-        str(offset), "sums",
+    operands = (
+        input_of(b), RowTimes(row), RowWeights(weights, row), source.elements, output.elements, offset, Sums(),
     )  # fmt: skip
     return RowForm(
-        (given,),
-        taken,
-        "AddProducts",
-        arguments,
+        (_as_one_row(given),),
+        _whole_output(b),
+        KernelCall(ADD_PRODUCTS, operands),
         gathering=Gathering(output.elements, last),
         pixels=sides(source)[1],
-        headers=("tensorflow/lite/kernels/internal/common.h",),
         row_work=_OWN_LOOP["helium" if any(mve for _, mve in b.cores) else "dsp" if any(d for d, _ in b.cores) else ""],
     )
 
 
-def _shape(name: str, rows: str, tensor: Tensor) -> list[str]:
-    return [
-        f"const int32_t {name}_sizes[] = {{1, {rows}, {sides(tensor)[1]}, {tensor.shape[3]}}};",
-        f"const tflite::RuntimeShape {name}_shape(4, {name}_sizes);",
-    ]
+def _as_one_row(given: RowInput) -> RowInput:
+    """An input all of whose rows the one output row depends on."""
+    return replace(given, window=Window(given.tensor, size=given.rows))
+
+
+def _whole_output(b: LayerBuilder) -> RowInput:
+    output = b.node.output()
+    return RowInput("output", output.type, 1, output.size_bytes, Window(output.index))
+
+
+def input_of(b: LayerBuilder) -> TensorAt:
+    """The rows of input 0 in a layer's call for some rows."""
+    source = b.node.input(0)
+    return TensorAt(Pointer("input", source.type, source.index, written=False))
+
+
+def output_of(b: LayerBuilder) -> TensorAt:
+    """The place of the output in a layer's call for some rows."""
+    output = b.node.output()
+    return TensorAt(Pointer("output", output.type, output.index, written=True))
+
+
+def _dims(side: Side, tensor: Tensor) -> RowDims:
+    rows = WindowRows() if side is Side.INPUT else RowCount()
+    return RowDims(side, rows, sides(tensor)[1], tensor.shape[3])
+
+
+def _shape(side: Side, tensor: Tensor) -> RowShape:
+    rows = WindowRows() if side is Side.INPUT else RowCount()
+    return RowShape(side, rows, sides(tensor)[1], tensor.shape[3])
+
+
+def _parameters(operand: Operand, change: Change) -> RowParameters:
+    struct = operand.value if isinstance(operand, AddressOf) else operand
+    assert isinstance(struct, Struct)
+    return RowParameters(struct, change, pointer=isinstance(operand, AddressOf))
 
 
 def _changed(
-    call: Call,
-    changed: dict[int, str],
-    given: tuple[RowInput, ...],
-    taken: RowInput,
-    found: Sequence[str],
-    output: Tensor,
+    call: KernelCall, changed: Mapping[int, Operand], given: RowInput, taken: RowInput, output: Tensor
 ) -> RowForm:
-    arguments = list(call.arguments)
-    for place, text in changed.items():
-        arguments[place] = text
-    return RowForm(given, taken, call.function, tuple(arguments), call.success, tuple(found), pixels=sides(output)[1])
+    """The call with other operands at some places."""
+    operands = list(call.operands)
+    for place, operand in changed.items():
+        operands[place] = operand
+    return RowForm((given,), taken, KernelCall(call.kernel, tuple(operands)), pixels=sides(output)[1])

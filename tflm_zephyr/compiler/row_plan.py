@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, more_work
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, shared_bytes
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
-from tflm_zephyr.compiler.program import Layer, more_work
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
@@ -47,6 +47,8 @@ _PUSHED = 60.0
 """A row of it, where rows are pushed one by one."""
 _BYTE = 0.15
 """A byte moved in a row buffer."""
+_SUMMING = ("arm_convolve_1x1_s8", "arm_convolve_1x1_s8_fast")
+_WINDOWED = ("arm_convolve_s8", "arm_convolve_s16")
 _SUMMED = 0.5
 """The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights.
 
@@ -264,7 +266,7 @@ def _besides(layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> flo
     if not any(library.core.mve for library in libraries):
         return 1.0
     work = sum(layer.macs for layer in layers)
-    windows = sum(layer.macs for layer in layers if layer.rows and layer.rows.function.startswith("arm_convolve_s"))
+    windows = sum(layer.macs for layer in layers if layer.rows and layer.rows.call.kernel.name in _WINDOWED)
     return _HELIUM * (1.0 + windows / work) if work else _HELIUM
 
 
@@ -292,8 +294,8 @@ def _operation(
     work = layer.macs / pixels if pixels else 0.0
     work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
     helium = any(library.core.mve for library in libraries)
-    function = form.function.lower()
-    together = "conv" in function and (helium or "depthwise" not in function) and not layer.fast
+    together = not layer.fast and (layer.key == "CONV_2D" or (helium and layer.key == "DEPTHWISE_CONV_2D"))
+    summing = form.call.kernel.name in _SUMMING and not helium
     known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
     faster = _faster(unit)
     return Operation(
@@ -304,7 +306,7 @@ def _operation(
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
         pixels=form.pixels,
-        call_cost=_CALL * besides + (_SUMMED * work * faster if "1x1" in function and not helium else 0.0),
+        call_cost=_CALL * besides + (_SUMMED * work * faster if summing else 0.0),
         odd_cost=(_HELIUM_LEFT if helium else _ODD) * work * faster if together else 0.0,
         block=_HELIUM_BLOCK if helium else 2,
         row_cost=form.row_work * layer.macs / form.steps * faster,
@@ -362,13 +364,23 @@ def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut, stream: Strea
     return tuple(found)
 
 
-def _without_code(layer: Layer) -> Layer:
-    """A layer whose code a segment has: its call is of the same function, but for one that gathers."""
-    functions = () if layer.rows is not None and layer.rows.gathering else layer.functions
-    return replace(layer, calls=(), pointers=(), functions=functions, leaner=(), inside=True)
+def _without_code(layer: Layer) -> InsideLayer:
+    """A layer whose code a segment has."""
+    assert isinstance(layer, KernelLayer)
+    return InsideLayer(
+        operator=layer.operator,
+        key=layer.key,
+        title=layer.title,
+        scratch_bytes=layer.scratch_bytes,
+        macs=layer.macs,
+        not_fast=layer.not_fast,
+        member=layer,
+    )
 
 
-def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, stream: Stream | None = None) -> Layer:
+def _segment_layer(
+    chain: Chain, members: Sequence[Layer], segment: Segment, stream: Stream | None = None
+) -> SegmentLayer:
     assert segment.run is not None
     schedule = segment.run.schedule
     forms = {layer.operator: layer.rows for layer in members if layer.rows is not None}
@@ -410,15 +422,15 @@ def _segment_layer(chain: Chain, members: tuple[Layer, ...], segment: Segment, s
         stream=streamed,
     )
     last = members[-1]
-    return replace(
-        _without_code(last),
-        inside=False,
-        headers=tuple(
-            sorted({"<algorithm>", "<cstring>", *last.headers, *(h for f in forms.values() for h in f.headers)})
-        ),
+    return SegmentLayer(
+        operator=last.operator,
+        key=last.key,
+        title=last.title,
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
+        macs=last.macs,
+        not_fast=last.not_fast,
         segment=done,
-        members=tuple(_with_used_values(layer) for layer in members),
+        members=tuple(_with_used_parameters(layer) for layer in members),
     )
 
 
@@ -434,13 +446,11 @@ def _streamed(
     )
 
 
-def _with_used_values(layer: Layer) -> Layer:
-    """Without the structs that the layer's call for rows does not name."""
-    form = layer.rows
-    assert form is not None
-    last = form.gathering.last if form.gathering is not None else ""
-    text = " ".join((*form.arguments, *form.locals, last))
-    return replace(layer, values=tuple(value for value in layer.values if value.name.partition("[")[0] in text))
+def _with_used_parameters(layer: Layer) -> KernelLayer:
+    """Without the constants that the layer's call for rows does not name."""
+    assert isinstance(layer, KernelLayer) and layer.rows is not None
+    used = set(layer.rows.parameters())
+    return replace(layer, parameters=tuple(one for one in layer.parameters if one in used))
 
 
 def _distances(chain: Chain, found: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:

@@ -1,78 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that run row by row: how a layer computes some rows, and the segments of layers with their row buffers."""
+"""Segments of layers that run row by row, with their row buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.row_planner import Loop, Step, Window, unfolded
-
-
-@dataclass(frozen=True)
-class RowInput:
-    """A tensor of `rows` times `row_bytes` that a layer reads through the local pointer `pointer`."""
-
-    pointer: str
-    c_type: str
-    rows: int
-    row_bytes: int
-    window: Window
-
-    @property
-    def tensor(self) -> int:
-        """The tensor's index."""
-        return self.window.tensor
-
-
-@dataclass(frozen=True)
-class Gathering:
-    """A layer whose one output row depends on all input rows: `sums` sums of 4 bytes, which `last` makes the output of.
-
-    `last` is a C++ statement on the locals `sums` and `output`. `c_type` is that of the sums.
-    """
-
-    sums: int
-    last: str
-    c_type: str = "int32_t"
-
-    @property
-    def function(self) -> str:
-        """The function that the statement calls."""
-        return self.last.partition("(")[0]
-
-
-@dataclass(frozen=True)
-class RowForm:
-    """A layer's call for `count` of its rows: C++ texts on the locals `count`, `window` and the pointers.
-
-    `locals` are declarations before the call. `inputs` are all planned inputs, the first one with the window that
-    `window` is computed from. `pixels` are those of an output row. `headers` are what this call needs besides.
-    `row_work`: the share of the layer's work that it takes more by rows.
-    """
-
-    inputs: tuple[RowInput, ...]
-    output: RowInput
-    function: str
-    arguments: tuple[str, ...]
-    success: str = ""
-    locals: tuple[str, ...] = ()
-    gathering: Gathering | None = None
-    pixels: int = 1
-    headers: tuple[str, ...] = ()
-    row_work: float = 0.0
-
-    @property
-    def plain(self) -> bool:
-        """Whether output row k reads input row k alone."""
-        given = self.inputs[0]
-        same = (given.window.size, given.window.stride, given.window.padding) == (1, 1, 0)
-        return same and given.rows >= self.output.rows
-
-    @property
-    def steps(self) -> int:
-        """The rows that the layer steps through: its output's, or its input's where it gathers."""
-        return self.inputs[0].rows if self.gathering else self.output.rows
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.row_planner import Loop, Step, unfolded
 
 
 @dataclass(frozen=True)

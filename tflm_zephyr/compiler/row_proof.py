@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.program import SCRATCH, Layer
-from tflm_zephyr.compiler.row_program import RowForm, RowInput, StreamedInput
+from tflm_zephyr.compiler.ir.calls import SCRATCH
+from tflm_zephyr.compiler.ir.layers import SegmentLayer
+from tflm_zephyr.compiler.ir.rows import RowForm, RowInput
+from tflm_zephyr.compiler.row_program import StreamedInput
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,12 @@ class SegmentError(Exception):
     """The steps cannot be right; the text says why."""
 
 
-def steps_of(layer: Layer, base: int, place: Callable[[int], int]) -> Iterator[RowStep]:
+def steps_of(layer: SegmentLayer, base: int, place: Callable[[int], int]) -> Iterator[RowStep]:
     """The steps of a segment whose memory begins at byte `base`. `place`: the arena offset of a tensor.
 
     SegmentError for rows that a buffer cannot have, and where not all rows are computed at the end.
     """
     segment = layer.segment
-    assert segment is not None
     rows = {
         buffer.tensor: _Rows(
             buffer.tensor, place(buffer.tensor) if buffer.at is None else base + buffer.at,

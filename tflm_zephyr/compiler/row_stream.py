@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.program import Layer
+from tflm_zephyr.compiler.ir.layers import Layer
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.model import Model, Subgraph
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.compilation import LayerSource, UnplacedModel
-from tflm_zephyr.compiler.framed import Registrations
+from tflm_zephyr.compiler.fallback import Registrations
+from tflm_zephyr.compiler.ir.layers import more_work
 from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, restored, smaller_choices
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_scopes
-from tflm_zephyr.compiler.program import CompiledModel, more_work
+from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.compiler.row_plan import RowPlanning
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tflm_zephyr.compiler.ir.layers import KernelLayer, Layer
 from tflm_zephyr.compiler.kernel_choice import Choice
 from tflm_zephyr.compiler.kernel_shapes import shape_by_rows, shape_of
-from tflm_zephyr.compiler.program import Layer
 from tflm_zephyr.costs import Costs
 from tflm_zephyr.kernels import Node
 
@@ -52,6 +52,8 @@ class StepWork:
 
     def priced(self, node: Node, layer: Layer) -> Layer:
         """The layer with the extra work of its leaner forms; without those that were not measured."""
+        if not isinstance(layer, KernelLayer):
+            return layer
         priced = [(one, self._extra_cycles(node, layer, one)) for one in layer.leaner]
         leaner = [replace(one, extra_work=more * self.per_cycle) for one, more in priced if more is not None]
         return replace(layer, leaner=tuple(leaner))

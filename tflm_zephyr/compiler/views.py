@@ -7,11 +7,11 @@ CONCATENATION and PACK along it join inputs that were written at their places in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tflm_zephyr.compiler.program import Layer, View
+from tflm_zephyr.compiler.ir.calls import View
+from tflm_zephyr.compiler.ir.layers import KernelLayer, Layer
 from tflm_zephyr.model import Subgraph
 from tflm_zephyr.tflm import ALIGNMENT
 
@@ -77,12 +77,8 @@ def with_views(subgraph: Subgraph, layers: Sequence[Layer], *, parts: bool) -> t
 
 def _without(layer: Layer, views: Sequence[View]) -> Layer:
     """The layer without the calls of `views`, and without the pointers that only these use."""
+    assert isinstance(layer, KernelLayer)
     calls = tuple(call for call in layer.calls if call.view not in views)
-    used = {word for call in calls for text in call.arguments for word in re.findall(r"\w+", text)}
-    return replace(
-        layer,
-        calls=calls,
-        pointers=tuple(pointer for pointer in layer.pointers if pointer.name in used),
-        headers=layer.headers if calls else (),
-        views=tuple(views),
-    )
+    used = set().union(*(call.pointers() for call in calls))
+    pointers = tuple(pointer for pointer in layer.pointers if pointer.name in used)
+    return replace(layer, calls=calls, pointers=pointers, views=tuple(views))

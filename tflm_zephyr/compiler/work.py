@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tflm_zephyr.compiler.ir.layers import FallbackLayer, Layer, members_of, more_work
 from tflm_zephyr.compiler.kernel_shapes import shape_of
 from tflm_zephyr.compiler.operator_shapes import operator_shape
-from tflm_zephyr.compiler.program import CompiledModel, Layer, more_work
+from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.costs import INVOKE, Price, Prices, Shape
 from tflm_zephyr.kernels import Node
 from tflm_zephyr.model import Model
@@ -67,7 +68,7 @@ def compiled_work(program: CompiledModel, prices: Prices) -> ModelWork:
 
 def _layers(program: CompiledModel, prices: Prices) -> Iterator[OperatorWork]:
     for layer, shape in called_shapes(program):
-        price = prices.call(shape) if layer.framed is None else prices.operator(shape)
+        price = prices.operator(shape) if isinstance(layer, FallbackLayer) else prices.call(shape)
         yield OperatorWork(layer.operator, layer.key, price)
 
 
@@ -75,10 +76,8 @@ def called_shapes(program: CompiledModel) -> Iterator[tuple[Layer, Shape]]:
     """The main subgraph's layers that have code, members of segments among them, with the shapes of their calls."""
     model = program.model
     for layer in program.main_layers:
-        if layer.inside:
-            continue
-        for one in layer.members or (layer,):
+        for one in members_of(layer):
             if one.calls:
                 node = Node(model, model.main, model.main.operators[one.operator])
-                shape = None if one.framed is not None else shape_of(node, one)
+                shape = None if isinstance(one, FallbackLayer) else shape_of(node, one)
                 yield one, operator_shape(node) if shape is None else shape

@@ -8,7 +8,7 @@ functions of ours are the items of a knapsack, which is solved by keeping the wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ from tflm_zephyr.costs.layer_costs import Work
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel for a layer. `function`: the function of ours that it shares with others of its shape, "" for CMSIS-NN.
+    """A kernel for a layer. `function`: our function that layers of its shape share, None for CMSIS-NN.
 
     `code_bytes` are that function's, by an estimate that may be up to `unsure_bytes` off. `own_bytes` are the layer's
     alone: its call, weights, biases and requantisation.
@@ -27,7 +27,7 @@ class Candidate:
     work: Work
     own_bytes: int
     scratch_bytes: int
-    function: str = ""
+    function: Hashable = None
     code_bytes: int = 0
     unsure_bytes: int = 0
 
@@ -73,7 +73,7 @@ def choose(
     """
     if more is None:
         return tuple(layer.own_is_better for layer in layers)
-    groups: dict[str, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for k, layer in enumerate(layers):
         groups.setdefault(layer.own.function, []).append(k)
     kernels = sorted({layer.other.kernel for layer in layers})

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.operator_models import CASES
 from tests.helpers.small_models import dense
 from tflm_zephyr.compiler.builtin_options import builtin_options
+from tflm_zephyr.compiler.ir.structs import Elements, Enumerator, FieldValue, Struct, zeroed
 from tflm_zephyr.model import CALLERS, Operator, parse_model
 from tflm_zephyr.tflm import KNOWN_PINS, cortex_m_sizes
 
@@ -22,28 +23,32 @@ def operator(key: str) -> Operator:
     return parse_model(data).main.operators[0]
 
 
+def options(struct: str, **fields: FieldValue) -> Struct:
+    """The struct with these fields."""
+    return zeroed("kOptions", struct, fields)
+
+
 def test_enumerations_have_their_names() -> None:
     found = builtin_options(operator("AVERAGE_POOL_2D"), REVISION)
     assert found is not None
-    struct, fields = found
-    assert struct == "TfLitePoolParams"
-    assert dict(fields)["padding"] == "kTfLitePaddingSame"  # 0 in the schema, 1 in TfLitePadding
-    assert dict(fields)["activation"] == "kTfLiteActNone"
-    assert dict(fields)["filter_width"] == "2"
+    assert found.type == "TfLitePoolParams"
+    assert found.field("padding") == Enumerator("kTfLitePaddingSame")  # 0 in the schema, 1 in TfLitePadding
+    assert found.field("activation") == Enumerator("kTfLiteActNone")
+    assert found.field("filter_width") == 2
 
 
 def test_types_are_those_of_tflite() -> None:
     found = builtin_options(operator("ARG_MAX"), REVISION)
-    assert found == ("TfLiteArgMaxParams", (("output_type", "kTfLiteInt32"),))
+    assert found == options("TfLiteArgMaxParams", output_type=Enumerator("kTfLiteInt32"))
 
 
 def test_arrays_are_written_element_by_element() -> None:
     found = builtin_options(operator("RESHAPE"), REVISION)
-    assert found == ("TfLiteReshapeParams", (("shape[0]", "2"), ("shape[1]", "2"), ("num_dimensions", "2")))
+    assert found == options("TfLiteReshapeParams", shape=Elements((2, 2)), num_dimensions=2)
 
 
 def test_an_operator_without_a_table_has_zeros() -> None:
-    assert builtin_options(operator("CAST"), REVISION) == ("TfLiteCastParams", ())
+    assert builtin_options(operator("CAST"), REVISION) == options("TfLiteCastParams")
 
 
 def test_an_operator_without_a_struct_has_none() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from tests.helpers.architectures import flat_convolutions, mobilenet
 from tests.helpers.chained_networks import chained_network
+from tests.helpers.compiled_models import registrations
 from tests.helpers.operator_models import Case, Spec
 from tests.helpers.small_models import dense, unary
-from tflm_zephyr.compiler import CompiledModel, CompilerOptions, compile_model, why_not
+from tflm_zephyr.compiler import CompiledModel, CompilerOptions, KernelLayer, compile_model, why_not
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
-from tflm_zephyr.model import parse_model
+from tflm_zephyr.model import TensorType, parse_model
 
 M3, DSP, HELIUM = (kernel_library("cmsis_nn", dsp=dsp, mve=mve) for dsp, mve in ((0, 0), (1, 0), (1, 1)))
 REFERENCE = kernel_library("reference")
@@ -22,7 +23,7 @@ REFERENCE = kernel_library("reference")
 
 def functions(data: bytes, *libraries: KernelLibrary) -> list[str]:
     compiled = compile_model(parse_model(data), libraries)
-    return [call.function for layer in compiled.layers for call in layer.calls]
+    return [kernel.qualified_name for layer in compiled.layers for kernel in layer.kernels]
 
 
 def test_kernels_are_the_concrete_functions_of_the_core() -> None:
@@ -44,11 +45,13 @@ def test_flat_convolutions_have_their_own_function_on_helium() -> None:
 def test_scratch_is_that_of_the_core() -> None:
     def scratch(library: KernelLibrary) -> dict[str, int]:
         compiled = compile_model(parse_model(mobilenet(24)), (library,))
-        return {layer.name: layer.scratch_bytes for layer in compiled.layers if layer.scratch_bytes}
+        return {
+            f"{layer.key} {layer.operator}": layer.scratch_bytes for layer in compiled.layers if layer.scratch_bytes
+        }
 
-    assert "Layer27AveragePool2d" in scratch(DSP)
-    assert "Layer27AveragePool2d" not in scratch(M3)
-    assert scratch(HELIUM)["Layer1DepthwiseConv2d"] == 4 * 124 * 9
+    assert "AVERAGE_POOL_2D 27" in scratch(DSP)
+    assert "AVERAGE_POOL_2D 27" not in scratch(M3)
+    assert scratch(HELIUM)["DEPTHWISE_CONV_2D 1"] == 4 * 124 * 9
 
 
 def test_a_reshape_is_a_view_without_code() -> None:
@@ -63,7 +66,7 @@ def test_constants_are_weights_biases_multipliers_and_shifts() -> None:
     compiled = compile_model(parse_model(mobilenet(24)), (M3,))
     first = {constant.name: constant for constant in compiled.constants if constant.name.endswith("_0")}
     assert set(first) == {"multipliers_0", "shifts_0", "weights_0", "bias_0"}
-    assert first["weights_0"].c_type == "int8_t"
+    assert first["weights_0"].type is TensorType.INT8
     values = struct.unpack(f"<{first['multipliers_0'].elements}i", first["multipliers_0"].data)
     assert all(1 << 30 <= value < 1 << 31 for value in values)
 
@@ -109,10 +112,9 @@ def test_networks_of_every_operator_are_proven(kind: str, library: KernelLibrary
     for seed in range(3):
         model = parse_model(chained_network(seed, kind))
         keys = {(False, operator.key) for operator in model.main.operators}
-        registrations = {key: f"tflite::Register_{key[1]}()" for key in keys}
-        compiled = compile_model(model, (library,), registrations=registrations)
+        compiled = compile_model(model, (library,), registrations=registrations(keys))
         assert len(compiled.layers) == len(model.main.operators)
-        assert {layer.key for layer in compiled.framed} <= {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
+        assert {layer.key for layer in compiled.fallbacks} <= {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
 
 
 def test_dense_layers_on_helium_have_their_sums_as_constants() -> None:
@@ -123,5 +125,6 @@ def test_dense_layers_on_helium_have_their_sums_as_constants() -> None:
     assert "sums" in names[1]
     for layer in helium.layers:
         if layer.key == "FULLY_CONNECTED":
-            assert "&kSums" in layer.calls[0].arguments
+            assert isinstance(layer, KernelLayer)
+            assert "kSums" in {one.name for one in layer.calls[0].parameters()}
             assert layer.scratch_bytes == 0

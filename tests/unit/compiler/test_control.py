@@ -11,6 +11,7 @@ from tests.helpers.compiled_models import REFERENCE, compiled_model
 from tests.helpers.control_models import branching, counting, looping
 from tests.helpers.generated_models import variables
 from tests.helpers.model_builder import ModelBuilder
+from tflm_zephyr.compiler import ControlLayer
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.errors import ModelError, PlanError
 
@@ -23,8 +24,9 @@ def test_each_subgraph_is_a_function_of_layers() -> None:
 
 
 def test_a_loop_tests_before_it_runs() -> None:
-    loop = compiled_model(looping()).main_layers[1].control
-    assert loop is not None
+    layer = compiled_model(looping()).main_layers[1]
+    assert isinstance(layer, ControlLayer)
+    loop = layer.control
     assert [branch.subgraph for branch in loop.branches] == [1, 2]
     assert len(loop.start) == 4  # inputs to the test's inputs, and to the outputs
 
@@ -86,8 +88,9 @@ def test_a_copy_over_itself_is_caught() -> None:
 
 def test_a_loops_output_over_its_bodys_is_caught() -> None:
     program = compiled_model(looping())
-    loop = program.main_layers[1].control
-    assert loop is not None
+    layer = program.main_layers[1]
+    assert isinstance(layer, ControlLayer)
+    loop = layer.control
     target, source = loop.branches[1].after[1].target, loop.branches[1].after[1].source
     wrong = replace(program, offsets={**program.offsets, target: program.offsets[source]})
     with pytest.raises(PlanError, match="layer"):

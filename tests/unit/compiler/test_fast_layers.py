@@ -10,7 +10,11 @@ from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.operator_models import Case, Spec
 from tests.helpers.random_layers import KINDS, random_layers
+from tflm_zephyr.codegen.backends.layer_code import report
 from tflm_zephyr.compiler import CompiledModel, CompilerOptions, Layer, compile_model, plan_proof
+from tflm_zephyr.compiler.ir.kernels import TemplateArgument
+from tflm_zephyr.compiler.ir.operands import Null
+from tflm_zephyr.compiler.ir.structs import ConstantAt
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.fast_kernels import least_distance, least_distance_above
 from tflm_zephyr.kernels import KernelLibrary, kernel_library
@@ -44,9 +48,11 @@ def test_every_kind_has_a_kernel(kind: str) -> None:
 
 def test_a_call_has_its_shape_and_rounding() -> None:
     layer = layer_of(POINTWISE)
-    assert layer.calls[0].function == "tflm_fast::Pointwise<4, 6, false, Rounding>"
-    assert layer.calls[0].arguments == ("input", "output", "25", "packed_0", "scaling_0", "nullptr")
-    assert [local.name for local in layer.locals] == ["Rounding"]
+    (call,) = layer.calls
+    assert call.kernel.qualified_name == "tflm_fast::Pointwise"
+    assert call.kernel.template[:3] == (4, 6, False)
+    assert call.kernel.rounding is not None
+    assert call.operands[2:] == (25, ConstantAt("packed_0"), ConstantAt("scaling_0"), Null())
 
 
 def test_constants_of_an_attempt_are_left_out() -> None:
@@ -111,7 +117,7 @@ def chained(kinds: Sequence[str], *, side: int = 12, depth: int = 16) -> bytes:
 
 
 def backwards(layer: Layer) -> bool:
-    return layer.calls[0].function.endswith("Rounding, true>")
+    return layer.calls[0].kernel.template[-1] is True
 
 
 @pytest.mark.parametrize("dsp", rest_slow([False, True]))
@@ -143,29 +149,37 @@ def test_the_proof_refuses_the_other_direction() -> None:
         plan_proof.prove(replace(program, layers=layers), (M3,))
 
 
+def depthwise(program: CompiledModel) -> tuple[TemplateArgument, ...]:
+    """Pixels and rows at a time of the first layer, which has our depthwise kernel."""
+    (kernel,) = program.layers[0].kernels
+    assert kernel.qualified_name == "tflm_fast::Depthwise"
+    return kernel.template[1:3]
+
+
 def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
     library = kernel_library("cmsis_nn", dsp=True)
     tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), CompilerOptions(fast=True))
-    assert tall.layers[0].calls[0].function.startswith("tflm_fast::Depthwise<Shape, 4, 1, Rounding")
+    assert depthwise(tall) == (4, 1)
     wide = compile_model(
         parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), CompilerOptions(fast=True)
     )
-    assert wide.layers[0].fast and "Depthwise<Shape, 4, 1," in wide.layers[0].calls[0].function
+    assert depthwise(wide) == (4, 1)
 
 
 def test_the_report_says_which_layers_are_fast() -> None:
-    (fast,) = compiled(POINTWISE).report()["layers"]
+    (fast,) = report(compiled(POINTWISE))["layers"]
     assert (fast["fast"], fast["not_fast"]) == (True, "")
-    (other,) = compiled(RELU).report()["layers"]
+    (other,) = report(compiled(RELU))["layers"]
     assert other["fast"] is False and "of a kind" in other["not_fast"]
-    (plain,) = compile_model(parse_model(POINTWISE.build()), (M3,)).report()["layers"]
+    (plain,) = report(compile_model(parse_model(POINTWISE.build()), (M3,)))["layers"]
     assert "fast" not in plain
 
 
 def test_dsp_cores_take_scratch_and_joined_weights() -> None:
     m4 = kernel_library("cmsis_nn", dsp=True)
     (layer,) = compile_model(parse_model(POINTWISE.build()), (m4,), CompilerOptions(fast=True)).layers
-    assert layer.calls[0].function == "tflm_fast::Pointwise<4, 6, true, Rounding>"
+    assert layer.calls[0].kernel.template[:3] == (4, 6, True)
     assert layer.scratch_bytes == 4 * 4 * 2
     (both,) = compile_model(parse_model(POINTWISE.build()), (m4, M3), CompilerOptions(fast=True)).layers
-    assert "Joined" not in both.locals[0].text
+    rounding = both.calls[0].kernel.rounding
+    assert rounding is not None and rounding.form != "Joined"

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from tflm_zephyr.compiler.fast_rounding import NotFastError, Quantities, Sums, joined, requantisation
+from tflm_zephyr.compiler.fast_rounding import NotFastError, Quantities, Requantisation, Sums, joined, requantisation
 from tflm_zephyr.compiler.fixed_point import Multiplier
+from tflm_zephyr.compiler.ir.kernels import Rounding
 
 WEIGHTS = numpy.array([[3, -5, 100, 7], [-90, 11, 2, -128], [1, 2, 3, 4], [60, -60, 5, 5]])
 MULTIPLIERS = tuple(Multiplier(value, -6) for value in (1_500_000_001, 1_700_000_003, 1_100_000_007, 2_000_000_011))
@@ -19,25 +20,31 @@ def every_output(of: Quantities, sums: list[int]) -> list[int]:
     return [int(value) for value in of.scaling.evaluate(numpy.array(sums)[:, None])[:, 0]]
 
 
+def halves(found: Requantisation) -> list[Rounding]:
+    """The forms of both channels of a pair."""
+    assert found.rounding.form == "Joined"
+    return [one for one in found.rounding.arguments if isinstance(one, Rounding)]
+
+
 def test_a_zero_point_at_the_clamp_takes_one_floor() -> None:
     found = requantisation(LAYER)
-    assert found.name == "OneFloor<5, -128, 127>"
+    assert found.rounding == Rounding("OneFloor", (5, -128, 127))
     assert all(len(row) == 3 for row in found.words)
 
 
 @pytest.mark.parametrize(("least", "most"), [(-64, 56), (-58, 126)])
 def test_a_clamp_of_its_own_takes_one_floor(least: int, most: int) -> None:
     layer = replace(LAYER, zero_point=least, least=least, most=most)
-    assert requantisation(layer).name == f"OneFloor<5, {least}, {most}>"
+    assert requantisation(layer).rounding == Rounding("OneFloor", (5, least, most))
     pair = joined(layer)
-    assert pair is not None and pair.name.count("OneFloor<") == 2
+    assert pair is not None and [half.form for half in halves(pair)] == ["OneFloor"] * 2
 
 
-@pytest.mark.parametrize(("zero_point", "shift", "name"), [(4, -6, "TwoFloors<4"), (4, 0, "TwoRoundings<4")])
+@pytest.mark.parametrize(("zero_point", "shift", "name"), [(4, -6, "TwoFloors"), (4, 0, "TwoRoundings")])
 def test_other_layers_take_other_forms(zero_point: int, shift: int, name: str) -> None:
     multipliers = tuple(replace(one, shift=shift) for one in MULTIPLIERS)
     found = requantisation(replace(LAYER, zero_point=zero_point, sums=replace(LAYER.sums, multipliers=multipliers)))
-    assert found.name == f"{name}, -128, 127>"
+    assert found.rounding == Rounding(name, (4, -128, 127))
 
 
 def test_the_first_word_has_bias_offset_and_input_offset() -> None:
@@ -54,7 +61,7 @@ def test_joined_sums_give_tflms_outputs() -> None:
     found = joined(LAYER)
     assert found is not None
     rng = numpy.random.default_rng(1)
-    shifts = [int(part.partition(",")[0]) for part in found.name.split("OneFloor<")[1:]]
+    shifts = [half.arguments[0] for half in halves(found)]
     for values in rng.integers(-128, 128, (200, 4)):
         sums = (WEIGHTS @ (values + 3) + numpy.array([100, -40, 7, 0])).tolist()
         plain, got = (WEIGHTS @ values).tolist(), []

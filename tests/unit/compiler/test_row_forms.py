@@ -8,9 +8,12 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.row_networks import row_network
 from tflm_zephyr.compiler import Layer, compile_model
-from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.compiler.ir.operands import Dims
+from tflm_zephyr.compiler.ir.row_operands import Change, EachScaling, RowParameters, RowTimes, RowWeights, Sums
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import TensorAt
 from tflm_zephyr.kernels import kernel_library
-from tflm_zephyr.model import parse_model
+from tflm_zephyr.model import TensorType, parse_model
 
 
 def windowed(shape: tuple[int, ...], out: tuple[int, ...], kernel: tuple[int, int], **options: int) -> bytes:
@@ -31,6 +34,11 @@ def layer(data: bytes, library: str = "cmsis_nn", number: int = 0) -> Layer:
     return compile_model(parse_model(data), (kernel_library(library),)).layers[number]
 
 
+def changes(form: RowForm) -> list[Change]:
+    """How the parameters of a layer's call for rows differ from the whole tensor's."""
+    return [operand.change for operand in form.call.operands if isinstance(operand, RowParameters)]
+
+
 def form(data: bytes, library: str = "cmsis_nn") -> RowForm:
     found = layer(data, library).rows
     assert found is not None
@@ -48,9 +56,8 @@ def test_a_window_has_stride_dilation_and_top_padding(library: str) -> None:
 
 def test_padding_that_is_left_is_an_argument() -> None:
     padded = form(windowed((1, 9, 7, 2), (1, 9, 7, 4), (3, 3)))
-    assert "&params" in padded.arguments
-    assert "params.padding.h = window.padding;" in padded.locals
-    assert "&kParams" in form(windowed((1, 9, 7, 2), (1, 9, 7, 4), (1, 1))).arguments
+    assert changes(padded) == [Change.PADDING]
+    assert changes(form(windowed((1, 9, 7, 2), (1, 9, 7, 4), (1, 1)))) == []
 
 
 def test_an_image_one_row_high_has_pixels_for_rows() -> None:
@@ -58,8 +65,8 @@ def test_an_image_one_row_high_has_pixels_for_rows() -> None:
     (given,) = found.inputs
     assert (given.rows, given.row_bytes, found.output.rows, found.output.row_bytes) == (20, 2, 10, 4)
     assert (given.window.size, given.window.stride, given.window.padding) == (5, 2, 1)
-    assert "&kDims1x5x1x2" in found.arguments
-    assert "params.stride = {kParams.stride.h, kParams.stride.w};" in found.locals
+    assert Dims(1, 5, 1, 2) in found.call.operands
+    assert changes(found) == [Change.TURNED]
 
 
 def test_an_average_of_all_pixels_gathers() -> None:
@@ -72,7 +79,10 @@ def test_an_average_of_all_pixels_gathers() -> None:
     main.inputs, main.outputs = [source], [result]
     found = form(model.finish())
     assert found.gathering is not None
-    assert (found.gathering.sums, found.gathering.last) == (8, "Average(sums, 8, 15, -128, 127, output);")
+    sums, *numbers, output = found.gathering.last.operands
+    assert (found.gathering.sums, found.gathering.last.kernel.name, sums) == (8, "Average", Sums())
+    assert numbers == [8, 15, -128, 127]
+    assert isinstance(output, TensorAt) and output.pointer.name == "output"
     assert found.steps == 5
 
 
@@ -118,7 +128,7 @@ def test_other_types_have_rows_too(library: str, kind: str) -> None:
             keys.add(one.key)
             for given in (*one.rows.inputs, one.rows.output):
                 assert given.rows * given.row_bytes == model.main.tensors[given.tensor].size_bytes
-                assert given.c_type == {"int16": "int16_t", "float32": "float"}[kind]
+                assert given.type.value == kind
     assert {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "ADD", "MEAN"} <= keys
     assert not any("int8" in why for why in refused)
 
@@ -127,7 +137,7 @@ def test_sums_of_floats_are_floats() -> None:
     for seed in range(30):
         for one in compile_model(parse_model(row_network(seed, kind="float32")), (kernel_library("reference"),)).layers:
             if one.rows is not None and one.rows.gathering is not None:
-                assert one.rows.gathering.c_type == "float"
+                assert one.rows.gathering.type is TensorType.FLOAT32
                 return
     pytest.fail("no network gathers")
 
@@ -152,10 +162,14 @@ def test_a_dense_layer_takes_rows_as_they_come(library: str, per_channel: bool) 
     found = form(dense(per_channel), library)
     assert found.gathering is not None and found.gathering.sums == 5
     assert (found.steps, found.inputs[0].row_bytes, found.output.row_bytes) == (6, 8, 5)
-    assert found.function == "AddProducts"
-    assert found.arguments[1] == "count * 8" and found.arguments[2].endswith(" + result.next * 8")
-    assert found.gathering.function == "FinishProducts"
-    assert ("[k]" in found.gathering.last) == per_channel
+    assert found.call.kernel.name == "AddProducts"
+    assert found.call.operands[1] == RowTimes(8)
+    weights = found.call.operands[2]
+    assert isinstance(weights, RowWeights) and weights.each == 8
+    assert found.gathering.last.kernel.name == "FinishProducts"
+    (scaling,) = [one for one in found.gathering.last.operands if isinstance(one, EachScaling)]
+    one_for_all = isinstance(scaling.of, tuple) and all(isinstance(one, int) for one in scaling.of)
+    assert one_for_all != per_channel
 
 
 def test_a_dense_layer_with_offset_weights_has_no_rows() -> None:

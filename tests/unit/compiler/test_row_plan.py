@@ -28,7 +28,6 @@ def compiled() -> CompiledModel:
 
 
 def segment_of(layer: Layer) -> RowSegment:
-    assert layer.segment is not None
     return layer.segment
 
 

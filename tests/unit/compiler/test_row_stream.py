@@ -32,7 +32,6 @@ def compiled() -> CompiledModel:
 def streamed(compiled: CompiledModel) -> tuple[Layer, RowSegment, StreamedInput]:
     layer = compiled.streaming_layer
     assert layer is not None
-    assert layer.segment is not None
     assert layer.segment.stream is not None
     return layer, layer.segment, layer.segment.stream
 

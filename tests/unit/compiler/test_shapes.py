@@ -78,7 +78,7 @@ def test_what_fits_is_compiled() -> None:
         Case("FULLY_CONNECTED", (real(1, 2, 3, 4), _WEIGHTS, numbers(8)), (real(6, 8),), {}),
         Case("MAX_POOL_2D", (real(2, 2, 2, 4),), (real(2, 2, 2, 4),), _POOL),
     ):
-        assert not compiled_model(case.build()).framed, case.key
+        assert not compiled_model(case.build()).fallbacks, case.key
 
 
 @pytest.mark.parametrize("scale", [float("nan"), 1e-9])
@@ -90,4 +90,4 @@ def test_a_scale_that_is_no_number_leaves_tflms_kernel(scale: float) -> None:
         (Spec((1, 8), "int8", scale=1 / 256, zero_point=-128),),
         {"beta": 1},
     )
-    assert compiled_model(softmax.build()).framed
+    assert compiled_model(softmax.build()).fallbacks

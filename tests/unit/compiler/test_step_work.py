@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.architectures import mobilenet
 from tests.helpers.kernel_grid import GridLayer, grid_model
-from tflm_zephyr.compiler import CompilerOptions, Layer, compilation, compile_model
+from tflm_zephyr.compiler import CompilerOptions, KernelLayer, Layer, compilation, compile_model
 from tflm_zephyr.compiler.kernel_choice import Choice
 from tflm_zephyr.compiler.row_plan import RowPlanning, chain_of
 from tflm_zephyr.compiler.step_work import step_work
@@ -89,7 +89,7 @@ def test_leaner_layers_have_a_price() -> None:
     layers, _ = parts(NET, M4)
     leaner = [one for layer in layers for one in layer.leaner]
     assert any(one.extra_work > 0 for one in leaner)
-    assert not any(layer.extra_work for layer in layers)
+    assert not any(layer.extra_work for layer in layers if isinstance(layer, KernelLayer))
 
 
 @pytest.mark.slow

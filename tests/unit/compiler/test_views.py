@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.model_builder import ModelBuilder, SubgraphBuilder
-from tflm_zephyr.compiler import CompiledModel, compile_model
+from tflm_zephyr.compiler import CompiledModel, KernelLayer, compile_model
+from tflm_zephyr.compiler.ir.calls import View
 from tflm_zephyr.compiler.plan_proof import prove
-from tflm_zephyr.compiler.program import View
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import parse_model
@@ -71,6 +71,7 @@ def test_parts_are_written_where_they_are_joined() -> None:
     for view in (one, other):
         assert program.offsets[view.part] == program.offsets[view.whole] + view.first
     (layer,) = [layer for layer in program.layers if layer.key == "CONCATENATION"]
+    assert isinstance(layer, KernelLayer)
     assert layer.calls == layer.pointers == ()
     assert program.arena_bytes == 32 + 64  # the last RELU is in place
 
@@ -86,7 +87,7 @@ def test_joins_of_columns_are_copies() -> None:
     program = compiled(lambda main: joined(main, axis=2))
     assert views_of(program, "CONCATENATION") == ()
     (layer,) = [layer for layer in program.layers if layer.key == "CONCATENATION"]
-    assert [call.function for call in layer.calls] == ["CopyRows"] * 2
+    assert [kernel.name for kernel in layer.kernels] == ["CopyRows"] * 2
 
 
 def test_parts_off_a_word_are_copies() -> None:

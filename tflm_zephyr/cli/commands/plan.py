@@ -143,7 +143,7 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     from tflm_zephyr.arena import plan
     from tflm_zephyr.cli.report import front
     from tflm_zephyr.codegen import plan_request
-    from tflm_zephyr.compiler import CompilerOptions, Search
+    from tflm_zephyr.compiler import CompilerOptions, Kernel, Library, Search
 
     refuse_flags(args, _NOT_OF_ROWS, "is of the interpreter's arena, and --rows plans compiled code")
     if len(args.model) > 1:
@@ -154,7 +154,7 @@ def _plan_rows(args: argparse.Namespace) -> Done:
         hint = "Name a board with --board, or the library with --kernels"
         raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
     keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
-    registrations = {key: key[1] for key in keys}
+    registrations = {key: Kernel(Library.FALLBACK, key[1]) for key in keys}
     running = plan(model, plan_request(config.models[0], model, kernels)).running
     search = Search(running, kernels.libraries, registrations)
     options = CompilerOptions(fast=args.fast_kernels is not None, pick=True)

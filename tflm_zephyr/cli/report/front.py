@@ -58,7 +58,6 @@ def _ways(points: Sequence[FrontPoint]) -> list[dict[str, Any]]:
                     "calls": sum(layer.segment.calls.values()),
                 }
                 for layer in point.compiled.segments
-                if layer.segment is not None
             ],
         }
         for point in points

@@ -87,7 +87,7 @@ def _figures(item: PlannedModel) -> list[tuple[str, int, str]]:
 
 def _compiled(program: CompiledModel) -> str:
     """The note on the arena of compiled code."""
-    kept = sorted({layer.key for layer in program.framed})
+    kept = sorted({layer.key for layer in program.fallbacks})
     state = f", {program.state_bytes} of them for TFLM's own {', '.join(kept)}" if kept else ""
     return f"the whole arena with --backend compiled, which has no tail{state}"
 
@@ -209,7 +209,7 @@ def _compiled_json(program: CompiledModel | None) -> dict[str, Any] | None:
         "arena_bytes": program.arena_bytes,
         "state_bytes": program.state_bytes,
         "constant_bytes": program.flash_bytes,
-        "own_kernels": sorted({layer.key for layer in program.framed}),
+        "own_kernels": sorted({layer.key for layer in program.fallbacks}),
     }
 
 

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tflm_zephyr.arena import ArenaPlan
 from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
+from tflm_zephyr.codegen.backends import cxx, layer_code
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
 from tflm_zephyr.codegen.backends.compiled_sizes import measured_code, savings, without_interpreter
-from tflm_zephyr.codegen.backends.framed_kernels import registrations, remark, untyped_names
+from tflm_zephyr.codegen.backends.fallback_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
-from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Search
-from tflm_zephyr.costs import FAST
+from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Kernel, Search
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary, same_cmsis_nn
 from tflm_zephyr.memory_planner import align_up
@@ -56,8 +56,7 @@ class CompiledSpec:
     @property
     def kernel_names(self) -> tuple[str, ...]:
         """The kernels' functions, sorted."""
-        names = {name.removeprefix("tflite::") for name in self.program.called_functions}
-        return tuple(sorted({name.partition("<")[0] if name.startswith(FAST) else name for name in names}))
+        return tuple(sorted({cxx.listed_name(kernel) for kernel in self.program.kernels}))
 
     @property
     def fixed_head_bytes(self) -> int | None:
@@ -71,7 +70,7 @@ class CompiledSpec:
         GCC 12.2 took 36 bytes beside the row buffers at -Os and -O2, in one frame, and 76 at -O0 in two; where rows of
         the input are taken in, 60 in one frame, and 140 at -O0 in three.
         """
-        segments = [layer.segment for layer in self.program.segments if layer.segment is not None]
+        segments = [layer.segment for layer in self.program.segments]
         frames = [_SEGMENT_FRAME_BYTES if segment.stream is None else _STREAM_FRAME_BYTES for segment in segments]
         sizes = [_ROW_BUFFER_BYTES * len(one.buffers) + frame for one, frame in zip(segments, frames, strict=True)]
         return max((align_up(size, 16) for size in sizes), default=0)
@@ -96,7 +95,7 @@ class CompiledSpec:
 
     def report(self) -> dict[str, Any]:
         """The layers and their kernels."""
-        return self.program.report()
+        return layer_code.report(self.program)
 
 
 def runtime_of(model: ModelSpec) -> CompiledSpec:
@@ -139,9 +138,9 @@ class Compiled(Backend):
         note = f"tensors and scratch of {layers} {'layer' if layers == 1 else 'layers'}"
         if program.stream is not None:
             note += f", input {program.stream.input} in {program.stream.rows:,} rows"
-        if program.framed:
-            note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.framed)} of them"
-        unknown = tuple(dict.fromkeys(layer.key for layer in program.framed if layer.framed and not layer.framed.known))
+        if program.fallbacks:
+            note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.fallbacks)} of them"
+        unknown = tuple(dict.fromkeys(layer.key for layer in program.fallbacks if not layer.kernel.known))
         interpreted, _ = interpreter_model(item, setup)
         headers = tuple(sorted({custom.header for custom in item.config.custom_operators}))
         wholly_own = {layer.key for layer in program.layers if layer.fast}
@@ -153,12 +152,12 @@ class Compiled(Backend):
     def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:
         """CMSIS-NN's functions that the layers call, what TFLM's reference functions call, and TFLM's own kernels."""
         programs = [_own(runtime).program for runtime in runtimes]
-        functions = {name for program in programs for name in program.functions}
+        functions = {name for program in programs for name in layer_code.functions_of(program)}
         (library,) = setup.kernels
         table = setup.tflm.sources[library]
         tflm = set(sources.REFERENCE_SUPPORT) if any(map(uses_tflm, programs)) else set()
-        framed = (untyped_names(item, program) for item, program in zip(prepared, programs, strict=True))
-        tflm |= set(table.select_kernels(set().union(*framed)))
+        kept = (untyped_names(item, program) for item, program in zip(prepared, programs, strict=True))
+        tflm |= set(table.select_kernels(set().union(*kept)))
         arm = {*table.select_entry_points(functions), *table.select_functions(tflm)}
         return SourceLists({library: tuple(sorted(tflm))}, tuple(sorted(arm)), sources.INCLUDE_DIRS)
 
@@ -214,8 +213,8 @@ class Compiled(Backend):
         """See Backend."""
         return {
             "src/fast_kernels.hpp.j2": has_fast_kernels,
-            "src/tflm_kernel.cpp.j2": frames_kernels,
-            "src/tflm_kernel.hpp.j2": frames_kernels,
+            "src/tflm_kernel.cpp.j2": has_fallbacks,
+            "src/tflm_kernel.hpp.j2": has_fallbacks,
             "src/models/model_weights.S.j2": lambda app: app.model_data == "binary",
             "src/models/model_weights.cpp.j2": lambda app: app.model_data == "array",
         }
@@ -223,39 +222,51 @@ class Compiled(Backend):
     def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
         """See Backend."""
         if model is None:
-            framed = frames_kernels(app)
+            fallbacks = has_fallbacks(app)
             return {
-                "uses_tflm": framed or any(uses_tflm(runtime_of(one).program) for one in app.models),
-                "frames_kernels": framed,
+                "uses_tflm": fallbacks or any(uses_tflm(runtime_of(one).program) for one in app.models),
+                "has_fallbacks": fallbacks,
                 "fast_kernels": has_fast_kernels(app),
                 # A release prints no names of tensor types, unless operators of the user's do.
-                "nameless_types": framed and not app.debug and not app.custom_sources,
+                "nameless_types": fallbacks and not app.debug and not app.custom_sources,
             }
         runtime = runtime_of(model)
         program = runtime.program
+        code = layer_code.ModelCode(program)
         return {
             "program": program,
-            "constants": program.constant_offsets,
+            "code": code,
+            "layer_name": layer_code.layer_name,
+            "declared": layer_code.declared,
+            "locals_of": layer_code.locals_of,
+            "moves": layer_code.moves,
+            "row_locals": layer_code.row_locals,
+            "scratch_locals": layer_code.scratch_locals,
+            "reads_window": layer_code.reads_window,
+            "declares_window": layer_code.declares_window,
+            "call_of": cxx.call,
+            "success": cxx.SUCCESS,
+            "constants": code.constants,
             "cores": runtime.cores,
             "stack_bytes": layers_stack_bytes(app, runtime),
-            "uses_cmsis_nn": bool(program.functions),
-            "uses_no_context": any("&kNoContext" in arguments for arguments in _arguments(program)),
-            "copies_rows": "CopyRows" in program.called_functions,
-            "step_type": "uint16_t" if program.longest_step > 255 else "uint8_t",
+            "uses_cmsis_nn": bool(layer_code.functions_of(program)),
+            "uses_no_context": code.uses_no_context,
+            "copies_rows": "CopyRows" in code.helpers,
+            "step_type": "uint16_t" if code.longest_step > 255 else "uint8_t",
             "inputs": _placed(model.inputs, program.model.main.inputs, program),
             "outputs": _placed(model.outputs, program.model.main.outputs, program),
             "resets": _resets(program),
             "flags": tuple(program.offsets[flag] for flag in program.flags),
             "custom_headers": runtime.custom_headers,
-            "framed_layers": {layer.operator: number for number, layer in enumerate(program.framed)},
-            "most_tensors": max((len(layer.framed.tensors) for layer in program.framed if layer.framed), default=0),
-            "list_name": _list_name,
+            "fallback_numbers": {layer.operator: number for number, layer in enumerate(program.fallbacks)},
+            "most_tensors": max((len(layer.kernel.tensors) for layer in program.fallbacks), default=0),
+            "list_name": layer_code.list_name,
             **_link_values(program),
         }
 
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:
         """The constants that the assembler takes in."""
-        data = runtime_of(model).program.constant_bytes
+        data = layer_code.constant_bytes(runtime_of(model).program)
         return {f"src/models/{model.ident}_weights.bin": data} if app.model_data == "binary" else {}
 
 
@@ -266,7 +277,7 @@ def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
     of its layers, has its row buffers there besides. None where a core or a kernel was not measured, and for operators
     that keep TFLM's own kernels, which the layers call through a frame of their own.
     """
-    if runtime.program.framed or app.debug:
+    if runtime.program.fallbacks or app.debug:
         return None
     found = kernel_stack_bytes(runtime.registrations, app.kernels, app.boards, revision=app.tflm_revision)
     own = _FAST_STACK_BYTES if any(layer.fast for layer in runtime.program.layers) else 0
@@ -299,9 +310,9 @@ def _listed(layers: Sequence[str], all_layers: int) -> str:
     return f"{'layer' if len(layers) == 1 else 'layers'} {', '.join(layers)}"
 
 
-def own_functions(programs: Sequence[CompiledModel]) -> dict[str, tuple[int, int]] | None:
+def own_functions(programs: Sequence[CompiledModel]) -> dict[Kernel, tuple[int, int]] | None:
     """Our functions that the programs share: bytes of code and their error; None where they were not all measured."""
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[Kernel, tuple[int, int]] = {}
     for program in programs:
         if program.choice is not None and program.choice.complete:
             found.update(program.choice.functions(program.layers))
@@ -345,9 +356,9 @@ def has_fast_kernels(app: AppSpec) -> bool:
     return any(layer.fast for model in app.models for layer in runtime_of(model).program.layers)
 
 
-def frames_kernels(app: AppSpec) -> bool:
+def has_fallbacks(app: AppSpec) -> bool:
     """Whether a model of the app has operators that run TFLM's own kernels."""
-    return any(runtime_of(model).program.framed for model in app.models)
+    return any(runtime_of(model).program.fallbacks for model in app.models)
 
 
 def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
@@ -389,15 +400,6 @@ def compiled_beside(
     return _compiled(PreparedModel(config, plan.model, resolver, plan, b""), setup)
 
 
-def _arguments(program: CompiledModel) -> Iterator[tuple[str, ...]]:
-    """The arguments of each call that is made: of whole layers, and of rows."""
-    for layer in program.layers:
-        if layer.segment is not None:
-            yield from (form.arguments for form in layer.segment.forms.values())
-        else:
-            yield from (call.arguments for call in layer.calls)
-
-
 def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
     """Arena offset, bytes and first value of the variables' bytes, as MicroInterpreterGraph::ResetTensorData has it."""
     tensors = program.model.main.tensors
@@ -412,11 +414,6 @@ def _resets(program: CompiledModel) -> tuple[tuple[int, int, int], ...]:
 def _first_value(tensor: Tensor) -> int:
     zero_points = tensor.quantization.zero_points if tensor.quantization is not None else ()
     return zero_points[0] if tensor.type is TensorType.INT8 and zero_points else 0
-
-
-def _list_name(values: Sequence[int]) -> str:
-    """The name of a list of ints, by its content: "kList1_49_40", n for -1."""
-    return "kList" + "_".join("n" if value < 0 else str(value) for value in values)
 
 
 def uses_tflm(program: CompiledModel) -> bool:

@@ -23,7 +23,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler import CompiledModel, Layer, called_shapes
+from tflm_zephyr.compiler import (
+    CompiledModel,
+    ControlLayer,
+    FallbackLayer,
+    Layer,
+    SegmentLayer,
+    called_shapes,
+    members_of,
+)
 from tflm_zephyr.costs import Prices
 from tflm_zephyr.model import TensorType
 
@@ -60,11 +68,11 @@ def savings(programs: Sequence[CompiledModel], *, plain: bool = True) -> Savings
     `plain`: for cores without DSP and Helium alone. Layers with our own kernels are not in it: see costs.
     """
     layers = [layer for program in programs for layer in program.layers]
-    direct = {layer.key for layer in layers if layer.framed is None and layer.control is None and not layer.fast}
-    members = sum(len(layer.members) for layer in layers)
+    direct = {layer.key for layer in layers if not isinstance(layer, FallbackLayer | ControlLayer) and not layer.fast}
+    members = sum(len(layer.members) for program in programs for layer in program.segments)
     written = sum(layer.has_code for layer in layers) + members - _fast_functions(layers)
     flash = _CORE_BYTES + _KERNEL_BYTES * len(direct) - _LAYER_BYTES * written
-    if any(layer.framed is not None for layer in layers):
+    if any(isinstance(layer, FallbackLayer) for layer in layers):
         flash -= _FRAMES_BYTES
     if {layer.key for layer in layers if layer.fast} - {layer.key for layer in layers if not layer.fast}:
         flash -= _OWN_BYTES if direct else _OWN_BYTES + _ALONE_BYTES
@@ -81,7 +89,7 @@ def measured_code(programs: Sequence[CompiledModel], cores: Collection[str], lib
     Layers with our own kernels are not in it. `cores` by name; the one with the most code counts.
     """
     layers = [layer for program in programs for layer in program.layers]
-    if not cores or any(one.framed or one.control or one.members for one in layers):
+    if not cores or any(isinstance(one, FallbackLayer | ControlLayer | SegmentLayer) for one in layers):
         return None
     kernels = [shape.kernel for program in programs for layer, shape in called_shapes(program) if not layer.fast]
     sizes = [Prices(core, library, commit).code_bytes(kernels) for core in sorted(cores)]
@@ -100,4 +108,4 @@ def _has_floats(programs: Sequence[CompiledModel]) -> bool:
 
 def _fast_functions(layers: Sequence[Layer]) -> int:
     """The number of layers with our own kernels, each of which has a function, in segments too."""
-    return sum(one.fast for layer in layers if not layer.inside for one in layer.members or (layer,))
+    return sum(one.fast for layer in layers for one in members_of(layer))

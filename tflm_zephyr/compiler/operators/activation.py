@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-from tflm_zephyr.compiler.fixed_point import float32, logarithm, multiplier, rounded, softmax_scaling
+from tflm_zephyr.compiler.fixed_point import finite, float32, logarithm, multiplier, rounded, softmax_scaling
+from tflm_zephyr.compiler.ir.kernels import cmsis_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.operands import Convert
+from tflm_zephyr.compiler.ir.structs import Double, Mutable
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
 from tflm_zephyr.compiler.lookup_tables import exp_table, reciprocal_table
-from tflm_zephyr.compiler.operators.texts import double_text
-from tflm_zephyr.compiler.operators.weights import check_symmetric
-from tflm_zephyr.compiler.row_forms import RowRule, elementwise
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import (
+    arm_struct,
+    check_symmetric,
+    reference_params,
+    transform,
+    unary_operands,
+)
+from tflm_zephyr.compiler.row_forms import elementwise
+from tflm_zephyr.compiler.shapes import as_many
 from tflm_zephyr.kernels import scale_of, zero_point_of
+from tflm_zephyr.model import TensorType
 
 _BOTH_FLOAT = "i0 float32 o0 float32"
 _BOTH_INT8 = "i0 int8 o0 int8"
@@ -37,30 +48,30 @@ def softmax(b: LayerBuilder) -> None:
     source, output = node.input(0), node.output()
     if not source.shape or source.shape != output.shape:
         raise b.refuse("has shapes that do not fit each other")
-    if b.fits(_BOTH_INT16):
+    if b.node.fits(_BOTH_INT16):
         _softmax_int16(b)
         return
-    if b.fits(_BOTH_FLOAT):
-        parameters = b.assigned("kParams", "tflite::SoftmaxParams", beta=double_text(_beta(b)))
-    elif b.fits(_BOTH_INT8) or b.fits(_INT8_TO_INT16):
+    if b.node.fits(_BOTH_FLOAT):
+        parameters = reference_params(b, "SoftmaxParams", beta=Double(finite(_beta(b))))
+    elif b.node.fits(_BOTH_INT8) or b.node.fits(_INT8_TO_INT16):
         scaling, least = softmax_scaling(_beta(b), scale_of(source))
         if b.cmsis_nn:
-            function = "arm_softmax_s8" if b.fits(_BOTH_INT8) else "arm_softmax_s8_s16"
+            function = "arm_softmax_s8" if b.node.fits(_BOTH_INT8) else "arm_softmax_s8_s16"
             depth = source.shape[-1]
             numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
-            b.cmsis(function, b.source(0, "input"), *map(str, numbers), b.result(), returns=False)
+            kernel = cmsis_kernel(function, returns_status=False)
+            b.call(kernel, b.source(0, "input"), *numbers, b.result())
             return
-        parameters = b.assigned(
-            "kParams",
-            "tflite::SoftmaxParams",
+        parameters = reference_params(
+            b,
+            "SoftmaxParams",
             input_multiplier=scaling.value,
             input_left_shift=scaling.shift,
             diff_min=least,
         )
     else:
         raise b.refuse(f"has no direct code for {node.types}")
-    arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
-    b.reference("reference/softmax.h", "tflite::reference_ops::Softmax", *arguments)
+    b.call(reference_kernel("softmax.h", "Softmax"), parameters, *unary_operands(b))
 
 
 _NUMBERS = ("int8", "int16", "int32", "uint32", "float32", "bool")
@@ -72,38 +83,35 @@ def cast(b: LayerBuilder) -> None:
     kinds = source.type.value, output.type.value
     if kinds[0] not in _NUMBERS or kinds[1] not in _NUMBERS[:-1] or source.elements != output.elements:
         raise b.refuse(f"has no direct code for {b.node.types}")
-    given = b.source(0, "input")
-    taken = output.type.c_type
-    step = f"[]({source.type.c_type} value) {{ return static_cast<{taken}>(value); }}"
-    b.elementwise("std::transform", given, f"{given} + {source.elements}", b.result(), step, header="<algorithm>")
+    transform(b, Convert(source.type, output.type))
 
 
 def _softmax_int16(b: LayerBuilder) -> None:
     """With tables of exp(x) and 1 / (1 + x), which TFLM makes in Prepare."""
     node = b.node
-    source, output = node.input(0), node.output()
+    source = node.input(0)
     scaling = multiplier(scale_of(source) * float32(_beta(b)) / (10.0 / 65535.0))
-    tables = [
-        b.raw(name, "int16_t", len(table), struct.pack(f"<{len(table)}h", *table))
+    exp, reciprocal = (
+        Mutable(b.array(name, TensorType.INT16, struct.pack(f"<{len(table)}h", *table)), TensorType.INT16)
         for name, table in (("exp", exp_table()), ("reciprocal", reciprocal_table()))
-    ]
+    )
     if b.cmsis_nn:
         depth = source.shape[-1]
         given = b.source(0, "input")
-        lut = b.value("kTables", "cmsis_nn_softmax_lut_s16", exp_lut=tables[0], one_by_one_lut=tables[1])
+        tables = {"exp_lut": exp.array, "one_by_one_lut": reciprocal.array}
+        lut = arm_struct(b, "kTables", "cmsis_nn_softmax_lut_s16", **tables)
         numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift)
-        b.cmsis("arm_softmax_s16", given, *map(str, numbers), f"&{lut}", b.result())
+        b.call(cmsis_kernel("arm_softmax_s16"), given, *numbers, lut, b.result())
         return
-    parameters = b.assigned(
-        "kParams",
-        "tflite::SoftmaxParams",
+    parameters = reference_params(
+        b,
+        "SoftmaxParams",
         input_multiplier=scaling.value,
         input_left_shift=scaling.shift,
-        exp_lut=f"const_cast<int16_t *>({tables[0]})",
-        one_over_one_plus_x_lut=f"const_cast<int16_t *>({tables[1]})",
+        exp_lut=exp,
+        one_over_one_plus_x_lut=reciprocal,
     )
-    arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
-    b.reference("reference/softmax.h", "tflite::reference_ops::SoftmaxInt16", *arguments)
+    b.call(reference_kernel("softmax.h", "SoftmaxInt16"), parameters, *unary_operands(b))
 
 
 def sigmoid_scaling_int16(scale: float, plain_shifts: tuple[int, ...]) -> tuple[int, int]:
@@ -124,17 +132,21 @@ def sigmoid_scaling_int16(scale: float, plain_shifts: tuple[int, ...]) -> tuple[
 
 def _sigmoid_int16(b: LayerBuilder, name: str) -> None:
     node = b.node
-    source, output = node.input(0), node.output()
+    source = node.input(0)
     check_symmetric(b)
     value, shift = sigmoid_scaling_int16(scale_of(source), (0,) if name == "Logistic" else (0, 1))
     if value > 32767:
         raise b.refuse("has an input scale that TFLM does not take")
-    header, function = f"reference/integer_ops/{name.lower()}.h", f"tflite::reference_integer_ops::{name}"
+    _integer_sigmoid(b, name, value, shift)
+
+
+def _integer_sigmoid(b: LayerBuilder, name: str, *numbers: int) -> None:
+    """LOGISTIC takes a number of elements, TANH takes shapes."""
+    kernel = reference_kernel(f"integer_ops/{name.lower()}.h", name, integer=True)
     if name == "Logistic":
-        sizes: tuple[str, ...] = (str(source.elements), b.source(0, "input"), b.result())
+        b.call(kernel, *numbers, b.node.input(0).elements, b.source(0, "input"), b.result())
     else:
-        sizes = (b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
-    b.reference(header, function, str(value), str(shift), *sizes)
+        b.call(kernel, *numbers, *unary_operands(b))
 
 
 def _sigmoid_scaling(scale: float) -> tuple[int, int, int]:
@@ -149,27 +161,20 @@ def _sigmoid_scaling(scale: float) -> tuple[int, int, int]:
 
 def _sigmoid(b: LayerBuilder, name: str) -> None:
     node = b.node
-    source, output = node.input(0), node.output()
-    if b.fits(_BOTH_FLOAT):
-        arguments = (b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
-        b.reference(f"reference/{name.lower()}.h", f"tflite::reference_ops::{name}", *arguments)
+    source = node.input(0)
+    if b.node.fits(_BOTH_FLOAT):
+        b.call(reference_kernel(f"{name.lower()}.h", name), *unary_operands(b))
         return
-    if b.fits(_BOTH_INT16):
+    if b.node.fits(_BOTH_INT16):
         _sigmoid_int16(b, name)
         return
-    if not b.fits(_BOTH_INT8):
+    if not b.node.fits(_BOTH_INT8):
         raise b.refuse(f"has no direct code for {node.types}")
     try:
         radius, value, shift = _sigmoid_scaling(scale_of(source))
     except ValueError as error:
         raise b.refuse(str(error)) from None
-    numbers = tuple(map(str, (zero_point_of(source), radius, value, shift)))
-    header, function = f"reference/integer_ops/{name.lower()}.h", f"tflite::reference_integer_ops::{name}"
-    if name == "Logistic":
-        b.reference(header, function, *numbers, str(source.elements), b.source(0, "input"), b.result())
-    else:
-        shapes = b.shape(source.shape), b.shape(output.shape)
-        b.reference(header, function, *numbers, shapes[0], b.source(0, "input"), shapes[1], b.result())
+    _integer_sigmoid(b, name, zero_point_of(source), radius, value, shift)
 
 
 def logistic(b: LayerBuilder) -> None:
@@ -198,24 +203,14 @@ def quantize(b: LayerBuilder) -> None:
     kinds = source.type.value, output.type.value
     zero = zero_point_of(output)
     if kinds in (("float32", "int8"), ("float32", "int16")):
-        scale = double_text(scale_of(output))
-        parameters = b.assigned("kParams", "tflite::QuantizationParams", zero_point=zero, scale=scale)
-        b.reference(
-            "reference/quantize.h",
-            "tflite::reference_ops::AffineQuantize",
-            parameters,
-            b.shape(source.shape),
-            b.source(0, "input"),
-            b.shape(output.shape),
-            b.result(),
-        )
+        scale = Double(finite(scale_of(output)))
+        parameters = reference_params(b, "QuantizationParams", zero_point=zero, scale=scale)
+        b.call(reference_kernel("quantize.h", "AffineQuantize"), parameters, *unary_operands(b))
     elif kinds in _REQUANTISED:
-        found = multiplier(scale_of(source) / scale_of(output))
-        numbers = (source.elements, found.value, found.shift, zero_point_of(source), zero)
+        scaling = multiplier(scale_of(source) / scale_of(output))
+        numbers = (source.elements, scaling.value, scaling.shift, zero_point_of(source), zero)
         given = b.source(0, "input")
-        b.reference(
-            "reference/requantize.h", "tflite::reference_ops::Requantize", given, *map(str, numbers), b.result()
-        )
+        b.call(reference_kernel("requantize.h", "Requantize"), given, *numbers, b.result())
     else:
         raise b.refuse(f"has no direct code for {node.types}")
 
@@ -226,30 +221,16 @@ def dequantize(b: LayerBuilder) -> None:
     source, output = node.input(0), node.output()
     if source.type.value not in ("int8", "uint8", "int16") or output.type.value != "float32":
         raise b.refuse(f"has no direct code for {node.types}")
-    scale = double_text(scale_of(source))
-    zero = zero_point_of(source)
-    parameters = b.assigned("kParams", "tflite::DequantizationParams", scale=scale, zero_point=zero)
-    b.reference(
-        "reference/dequantize.h",
-        "tflite::reference_ops::Dequantize",
-        parameters,
-        b.shape(source.shape),
-        b.source(0, "input"),
-        b.shape(output.shape),
-        b.result(),
-    )
+    scale = Double(finite(scale_of(source)))
+    parameters = reference_params(b, "DequantizationParams", scale=scale, zero_point=zero_point_of(source))
+    b.call(reference_kernel("dequantize.h", "Dequantize"), parameters, *unary_operands(b))
 
 
-ROWS: Mapping[str, RowRule] = {
-    "LOGISTIC": partial(elementwise, count=-3),
-    "QUANTIZE": partial(elementwise, count=1),
-    **dict.fromkeys(("CAST", "DEQUANTIZE", "TANH"), elementwise),
-}
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "CAST": cast,
-    "DEQUANTIZE": dequantize,
-    "LOGISTIC": logistic,
-    "QUANTIZE": quantize,
-    "SOFTMAX": softmax,
-    "TANH": tanh,
+OPERATORS: Mapping[str, Lowering] = {
+    "CAST": Lowering(cast, elementwise, as_many),
+    "DEQUANTIZE": Lowering(dequantize, elementwise, as_many),
+    "LOGISTIC": Lowering(logistic, partial(elementwise, count=-3), as_many),
+    "QUANTIZE": Lowering(quantize, partial(elementwise, count=1), as_many),
+    "SOFTMAX": Lowering(softmax, misfit=as_many),
+    "TANH": Lowering(tanh, elementwise, as_many),
 }

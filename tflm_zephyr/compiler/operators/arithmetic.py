@@ -7,15 +7,20 @@ Sources: add_common.cc, sub_common.cc, mul_common.cc, maximum_minimum.cc and cms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, float_range, multiplier
+from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, finite, float32, float_range, multiplier
+from tflm_zephyr.compiler.ir.kernels import cmsis_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import NoContext, Operand, Pick
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import Struct
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import float_text
-from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.compiler.row_forms import RowRule, elementwise, scaled
-from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import clamp_of, reference_params
+from tflm_zephyr.compiler.row_forms import elementwise, scaled
+from tflm_zephyr.compiler.shapes import broadcast
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -59,7 +64,7 @@ def _check(b: LayerBuilder) -> tuple[bool, TensorType]:
     return one.shape != other.shape, one.type
 
 
-def _shapes_and_data(b: LayerBuilder) -> tuple[str, ...]:
+def _shapes_and_data(b: LayerBuilder) -> tuple[Operand, ...]:
     node = b.node
     return (
         b.shape(node.input(0).shape),
@@ -71,33 +76,26 @@ def _shapes_and_data(b: LayerBuilder) -> tuple[str, ...]:
     )
 
 
-def _float_parameters(b: LayerBuilder) -> str:
-    low, high = (float_text(end) for end in float_range(b.node.option("fused_activation_function")))
-    return b.assigned("kParams", "tflite::ArithmeticParams", float_activation_min=low, float_activation_max=high)
+def _float_parameters(b: LayerBuilder) -> Struct:
+    low, high = map(finite, float_range(b.node.option("fused_activation_function")))
+    return reference_params(b, "ArithmeticParams", float_activation_min=low, float_activation_max=high)
 
 
-def _int32_parameters(b: LayerBuilder, activation: int) -> str:
+def _int32_parameters(b: LayerBuilder, activation: int) -> Struct:
     """Unquantised int32 with its clamp: CalculateActivationRange() for int32."""
     low, high = LIMITS[TensorType.INT32]
     least, most = float_range(activation)
     low, high = (low if least < low else int(least)), (high if most > high else int(most))
-    return b.assigned(
-        "kParams", "tflite::ArithmeticParams", quantized_activation_min=_least_text(low), quantized_activation_max=high
-    )
+    return reference_params(b, "ArithmeticParams", quantized_activation_min=low, quantized_activation_max=high)
 
 
-def _least_text(value: int) -> str:
-    """An int32_t literal: the least value has none of its own."""
-    return "std::numeric_limits<int32_t>::lowest()" if value == LIMITS[TensorType.INT32][0] else str(value)
-
-
-def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
+def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> Struct:
     node = b.node
-    low, high = b.clamp()
+    low, high = clamp_of(node)
     one, other = scaling.inputs
-    return b.assigned(
-        "kParams",
-        "tflite::ArithmeticParams",
+    return reference_params(
+        b,
+        "ArithmeticParams",
         left_shift=scaling.left_shift,
         input1_offset=-zero_point_of(node.input(0)),
         input1_multiplier=one.value,
@@ -115,16 +113,15 @@ def _sum_parameters(b: LayerBuilder, scaling: SumScaling) -> str:
 
 def add(b: LayerBuilder) -> None:
     """ADD in int8, int16, int32 and float; in int32 TFLM ignores the activation."""
-    broadcast, kind = _check(b)
-    node = b.node
+    repeated, kind = _check(b)
+    node, function = b.node, "BroadcastAdd4DSlow" if repeated else "Add"
     if kind in (TensorType.FLOAT32, TensorType.INT32):
-        function = "BroadcastAdd4DSlow" if broadcast else "Add"
         parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, 0)
-        b.reference("reference/add.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+        b.call(reference_kernel("add.h", function), parameters, *_shapes_and_data(b))
         return
     scaling = add_scaling(node)
-    if b.cmsis_nn and not broadcast:
-        low, high = b.clamp()
+    if b.cmsis_nn and not repeated:
+        low, high = clamp_of(node)
         one, other = scaling.inputs
         first, second = b.source(0, "input1"), b.source(1, "input2")
         numbers = (
@@ -132,26 +129,15 @@ def add(b: LayerBuilder) -> None:
             other.shift, scaling.left_shift,
         )  # fmt: skip
         last = (zero_point_of(node.output()), scaling.output.value, scaling.output.shift, low, high)
-        b.cmsis(
-            f"arm_elementwise_add_{_ARM[kind]}",
-            first,
-            second,
-            *map(str, numbers),
-            b.result(),
-            *map(str, last),
-            str(node.output().elements),
-        )
+        kernel = cmsis_kernel(f"arm_elementwise_add_{_ARM[kind]}")
+        b.call(kernel, first, second, *numbers, b.result(), *last, node.output().elements)
         return
     parameters = _sum_parameters(b, scaling)
     if kind is TensorType.INT16:
-        function, header = ("BroadcastAdd4DSlow" if broadcast else "Add"), "reference/add.h"
-        tail = () if broadcast else ("false",)
-        b.reference(header, f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b), *tail)
+        tail = () if repeated else (False,)
+        b.call(reference_kernel("add.h", function), parameters, *_shapes_and_data(b), *tail)
         return
-    function = "BroadcastAdd4DSlow" if broadcast else "Add"
-    b.reference(
-        "reference/integer_ops/add.h", f"tflite::reference_integer_ops::{function}", parameters, *_shapes_and_data(b)
-    )
+    b.call(reference_kernel("integer_ops/add.h", function, integer=True), parameters, *_shapes_and_data(b))
 
 
 def sub_scaling(node: Node) -> SumScaling:
@@ -168,18 +154,18 @@ def sub_scaling(node: Node) -> SumScaling:
 
 def sub(b: LayerBuilder) -> None:
     """SUB in int8, int16, int32 and float."""
-    broadcast, kind = _check(b)
+    repeated, kind = _check(b)
     if kind in (TensorType.FLOAT32, TensorType.INT32):
-        function = "BroadcastSubSlow" if broadcast else "SubWithActivation"
+        function = "BroadcastSubSlow" if repeated else "SubWithActivation"
         activation = b.node.option("fused_activation_function")
         parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, activation)
     else:
-        function = "BroadcastQuantSubSlow" if broadcast else "Sub"
+        function = "BroadcastQuantSubSlow" if repeated else "Sub"
         parameters = _sum_parameters(b, sub_scaling(b.node))
-    b.reference("reference/sub.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+    b.call(reference_kernel("sub.h", function), parameters, *_shapes_and_data(b))
 
 
-def _extreme(b: LayerBuilder, arm_function: str, sign: str) -> None:
+def _extreme(b: LayerBuilder, arm_function: str, *, larger: bool) -> None:
     node = b.node
     one, other, result = node.input(0), node.input(1), node.output()
     rank = max(len(tensor.shape) for tensor in (one, other, result))
@@ -188,47 +174,45 @@ def _extreme(b: LayerBuilder, arm_function: str, sign: str) -> None:
     if b.cmsis_nn and one.type is TensorType.INT8 and rank <= 4:
         first, second = b.source(0, "input1"), b.source(1, "input2")
         dims = [b.dims(*(1,) * (4 - len(tensor.shape)), *tensor.shape) for tensor in (one, other, result)]
-        b.cmsis(arm_function, "&kNoContext", first, dims[0], second, dims[1], b.result(), dims[2])
+        b.call(cmsis_kernel(arm_function), NoContext(), first, dims[0], second, dims[1], b.result(), dims[2])
         return
-    kind = one.type.c_type
-    step = f"[]({kind} one, {kind} other) {{ return one {sign} other ? one : other; }}"
-    function = "tflite::reference_ops::MaximumMinimumBroadcastSlow"
-    b.reference("reference/maximum_minimum.h", function, *_shapes_and_data(b), step)
+    kernel = reference_kernel("maximum_minimum.h", "MaximumMinimumBroadcastSlow")
+    b.call(kernel, *_shapes_and_data(b), Pick(one.type, larger))
 
 
 def maximum(b: LayerBuilder) -> None:
     """MAXIMUM in int8, int16, int32, int64 and float."""
-    _extreme(b, "arm_maximum_s8", ">")
+    _extreme(b, "arm_maximum_s8", larger=True)
 
 
 def minimum(b: LayerBuilder) -> None:
     """MINIMUM in int8, int16, int32, int64 and float."""
-    _extreme(b, "arm_minimum_s8", "<")
+    _extreme(b, "arm_minimum_s8", larger=False)
 
 
 def mul(b: LayerBuilder) -> None:
     """MUL in int8, int16, int32 and float."""
-    broadcast, kind = _check(b)
+    repeated, kind = _check(b)
     node = b.node
-    function = "BroadcastMul4DSlow" if broadcast else "Mul"
+    function = "BroadcastMul4DSlow" if repeated else "Mul"
     if kind in (TensorType.FLOAT32, TensorType.INT32):
         activation = node.option("fused_activation_function")
         parameters = _float_parameters(b) if kind is TensorType.FLOAT32 else _int32_parameters(b, activation)
-        b.reference("reference/mul.h", f"tflite::reference_ops::{function}", parameters, *_shapes_and_data(b))
+        b.call(reference_kernel("mul.h", function), parameters, *_shapes_and_data(b))
         return
     one, other, result = node.input(0), node.input(1), node.output()
     found = multiplier(scale_of(one) * scale_of(other) / scale_of(result))
-    low, high = b.clamp()
+    low, high = clamp_of(node)
     offsets = -zero_point_of(one), -zero_point_of(other), zero_point_of(result)
-    if b.cmsis_nn and not broadcast:
+    if b.cmsis_nn and not repeated:
         first, second = b.source(0, "input1"), b.source(1, "input2")
         last = (offsets[2], found.value, found.shift, low, high, result.elements)
-        function = f"arm_elementwise_mul_{_ARM[kind]}"
-        b.cmsis(function, first, second, str(offsets[0]), str(offsets[1]), b.result(), *map(str, last))
+        kernel = cmsis_kernel(f"arm_elementwise_mul_{_ARM[kind]}")
+        b.call(kernel, first, second, *offsets[:2], b.result(), *last)
         return
-    parameters = b.assigned(
-        "kParams",
-        "tflite::ArithmeticParams",
+    parameters = reference_params(
+        b,
+        "ArithmeticParams",
         input1_offset=offsets[0],
         input2_offset=offsets[1],
         output_offset=offsets[2],
@@ -237,23 +221,20 @@ def mul(b: LayerBuilder) -> None:
         quantized_activation_min=low,
         quantized_activation_max=high,
     )
-    b.reference(
-        "reference/integer_ops/mul.h", f"tflite::reference_integer_ops::{function}", parameters, *_shapes_and_data(b)
-    )
+    b.call(reference_kernel("integer_ops/mul.h", function, integer=True), parameters, *_shapes_and_data(b))
 
 
-def by_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+def by_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """The layer's rows: of two images, or of an image and a value for each of its channels."""
     one, other = b.node.input(0), b.node.input(1)
     alike = one.shape == other.shape or one.is_constant or other.is_constant
     return elementwise(b, layer) if alike else scaled(b, layer)
 
 
-ROWS: Mapping[str, RowRule] = dict.fromkeys(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"), by_rows)
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "ADD": add,
-    "MAXIMUM": maximum,
-    "MINIMUM": minimum,
-    "MUL": mul,
-    "SUB": sub,
+OPERATORS: Mapping[str, Lowering] = {
+    "ADD": Lowering(add, by_rows, broadcast),
+    "MAXIMUM": Lowering(maximum, by_rows, broadcast),
+    "MINIMUM": Lowering(minimum, by_rows, broadcast),
+    "MUL": Lowering(mul, by_rows, broadcast),
+    "SUB": Lowering(sub, by_rows, broadcast),
 }

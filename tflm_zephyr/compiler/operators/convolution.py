@@ -11,26 +11,36 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 
-from tflm_zephyr.compiler.fixed_point import LIMITS, float_range
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import float_text, limits, tile
+from tflm_zephyr.compiler.fast_layers import own_convolution
+from tflm_zephyr.compiler.fixed_point import LIMITS, finite, float_range
+from tflm_zephyr.compiler.ir.calls import PixelRuns
+from tflm_zephyr.compiler.ir.kernels import Kernel, cmsis_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import AddressOf, Dims, Null, Operand, RunDims, Shape
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import ConstantAt, FieldValue, TensorAt, limits, members, tile
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, int32s, kernel_scratch
+from tflm_zephyr.compiler.lowering import Lowering
 from tflm_zephyr.compiler.operators.weights import (
     arm_channel_quantisation,
     arm_context,
+    arm_struct,
     channel_multipliers,
     check_bias,
     check_symmetric,
+    clamp_of,
+    reference_params,
+    weighted_operands,
+    window_of,
 )
-from tflm_zephyr.compiler.program import Layer, PixelRuns
 from tflm_zephyr.compiler.row_forms import (
     NotByRowsError,
-    RowRule,
     arm_windowed,
     lies_flat,
     one_call,
     reference_windowed,
 )
-from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.compiler.shapes import biased, shown
 from tflm_zephyr.kernels import Node, zero_point_of
 from tflm_zephyr.model import TensorType
 from tflm_zephyr.row_planner import Window
@@ -39,16 +49,9 @@ _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
 _TRANSPOSED = (("float32", "float32", "float32"), ("int8", "int8", "int8"), ("int16", "int8", "int16"))
-_INTEGER_OPS = "tflite::reference_integer_ops"
-
-
-def window_of(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Stride, padding and dilation, each of height and width."""
-    stride = node.option("stride_h"), node.option("stride_w")
-    dilation = node.option("dilation_h_factor"), node.option("dilation_w_factor")
-    sizes = zip(node.input(0).shape[1:3], node.input(1).shape[1:3], stride, dilation, strict=True)
-    height, width = (node.padding(*axis) for axis in sizes)
-    return stride, (height, width), dilation
+_CONV = reference_kernel("integer_ops/conv.h", "ConvPerChannel", integer=True)
+_DEPTHWISE_CONV = reference_kernel("integer_ops/depthwise_conv.h", "DepthwiseConvPerChannel", integer=True)
+_WRAPPER = "arm_depthwise_conv_wrapper_s8"
 
 
 def _check(b: LayerBuilder, channel_dimension: int) -> int:
@@ -68,21 +71,19 @@ def _check(b: LayerBuilder, channel_dimension: int) -> int:
 def conv_2d(b: LayerBuilder) -> None:
     """CONV_2D in int8, int16 and float."""
     channels = _check(b, 0)
-    if b.fits(_INT16):
+    if b.node.fits(_INT16):
         check_symmetric(b)
         if b.cmsis_nn:
             _arm_convolve_s16(b, channels)
         else:
-            _reference(b, channels, f"{_INTEGER_OPS}::ConvPerChannel", "conv.h")
-    elif b.fits(_INT8):
+            _reference(b, channels, _CONV, depthwise=False)
+    elif b.node.fits(_INT8):
         if b.cmsis_nn:
             _arm_convolve(b, channels)
         else:
-            _reference(b, channels, f"{_INTEGER_OPS}::ConvPerChannel", "conv.h")
-    elif b.fits(_FLOAT):
-        _float(
-            b, "conv.h", "tflite::reference_ops::Conv", "tflite::ConvParams", tail=("tflite::RuntimeShape()", "nullptr")
-        )
+            _reference(b, channels, _CONV, depthwise=False)
+    elif b.node.fits(_FLOAT):
+        _float(b, reference_kernel("conv.h", "Conv"), Shape(()), Null(), depthwise=False)
     else:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
@@ -92,41 +93,40 @@ def depthwise_conv_2d(b: LayerBuilder) -> None:
     channels = _check(b, 3)
     if channels != b.node.input(0).shape[3] * b.node.option("depth_multiplier"):
         raise b.refuse("has another depth multiplier than its weights")
-    if b.fits(_INT16):
+    if b.node.fits(_INT16):
         check_symmetric(b)
         check_bias(b, TensorType.INT64)
         if b.cmsis_nn:
             _arm_depthwise(b, channels, "arm_depthwise_conv_s16")
         else:
-            _reference(b, channels, f"{_INTEGER_OPS}::DepthwiseConvPerChannel", "depthwise_conv.h")
-    elif b.fits(_INT8):
+            _reference(b, channels, _DEPTHWISE_CONV, depthwise=True)
+    elif b.node.fits(_INT8):
         if b.cmsis_nn:
             _arm_depthwise(b, channels, _arm_depthwise_function(b))
         else:
-            _reference(b, channels, f"{_INTEGER_OPS}::DepthwiseConvPerChannel", "depthwise_conv.h")
-    elif b.fits(_FLOAT):
-        _float(b, "depthwiseconv_float.h", "tflite::reference_ops::DepthwiseConv", "tflite::DepthwiseParams")
+            _reference(b, channels, _DEPTHWISE_CONV, depthwise=True)
+    elif b.node.fits(_FLOAT):
+        _float(b, reference_kernel("depthwiseconv_float.h", "DepthwiseConv"), depthwise=True)
     else:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
 
-def _arm_parameters(b: LayerBuilder, c_type: str, **more: int) -> str:
-    """The address of the parameters' struct."""
+def _arm_parameters(b: LayerBuilder, type_name: str, **more: int) -> AddressOf:
+    """The parameters' struct."""
     node = b.node
     stride, padding, dilation = window_of(node)
-    low, high = b.clamp()
-    name = b.value(
+    return arm_struct(
+        b,
         "kParams",
-        c_type,
+        type_name,
         input_offset=-zero_point_of(node.input(0)),
         output_offset=zero_point_of(node.output()),
         **more,
         stride=tile(stride),
         padding=tile(padding),
         dilation=tile(dilation),
-        activation=limits((low, high)),
+        activation=limits(clamp_of(node)),
     )
-    return f"&{name}"
 
 
 def _arm_convolve(b: LayerBuilder, channels: int) -> None:
@@ -136,15 +136,14 @@ def _arm_convolve(b: LayerBuilder, channels: int) -> None:
     quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
     parameters = _arm_parameters(b, "cmsis_nn_conv_params")
     given = b.source(0, "input")
-    scratch = b.kernel_scratch()
+    scratch = kernel_scratch(b)
     pixels = source.shape[0] * source.shape[1] * source.shape[2]
     runs = None
-    rows = b.dims(*source.shape)
+    rows: Dims | RunDims = b.dims(*source.shape)
     if function == "arm_convolve_1x1_s8_fast" and not any(mve for _, mve in b.cores):
-        rows = "&pixels"
-        runs = PixelRuns((pixels,), "input", source.shape[3], "output", channels, "pixels", source.shape[3])
-    b.cmsis(
-        function,
+        rows, runs = RunDims(), PixelRuns((pixels,), "input", source.shape[3], "output", channels, source.shape[3])
+    b.call(
+        cmsis_kernel(function),
         arm_context(b, scratch),
         parameters,
         quantisation,
@@ -154,7 +153,7 @@ def _arm_convolve(b: LayerBuilder, channels: int) -> None:
         b.source(1, "weights"),
         b.dims(1, 1, 1, channels),
         b.optional_source(2, "bias"),
-        *(("nullptr",) if function == "arm_convolve_s8" else ()),
+        *((Null(),) if function == "arm_convolve_s8" else ()),
         b.dims(*output.shape),
         b.result(),
         runs=runs,
@@ -170,12 +169,14 @@ def _arm_convolve_s16(b: LayerBuilder, channels: int) -> None:
     check_bias(b, TensorType.INT32, TensorType.INT64)
     quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
     parameters = _arm_parameters(b, "cmsis_nn_conv_params")
-    short = str(bias is not None and bias.type is TensorType.INT32).lower()
-    b.value("kBias", "cmsis_nn_bias_data", data=b.optional_source(2, "bias"), is_int32_bias=short)
+    short = bias is not None and bias.type is TensorType.INT32
+    array = b.optional_source(2, "bias")
+    data = array if isinstance(array, ConstantAt) else None
+    biases = arm_struct(b, "kBias", "cmsis_nn_bias_data", data=data, is_int32_bias=short)
     given = b.source(0, "input")
-    b.cmsis(
-        "arm_convolve_s16",
-        arm_context(b, b.kernel_scratch()),
+    b.call(
+        cmsis_kernel("arm_convolve_s16"),
+        arm_context(b, kernel_scratch(b)),
         parameters,
         quantisation,
         b.dims(*source.shape),
@@ -183,7 +184,7 @@ def _arm_convolve_s16(b: LayerBuilder, channels: int) -> None:
         b.dims(1, *weights.shape[1:]),
         b.source(1, "weights"),
         b.dims(1, 1, 1, channels),
-        "&kBias",
+        biases,
         b.dims(*output.shape),
         b.result(),
     )
@@ -210,9 +211,9 @@ def _arm_depthwise(b: LayerBuilder, channels: int, function: str) -> None:
     quantisation = arm_channel_quantisation(b, channel_multipliers(node, channels))
     parameters = _arm_parameters(b, "cmsis_nn_dw_conv_params", ch_mult=node.option("depth_multiplier"))
     given = b.source(0, "input")
-    b.cmsis(
-        function,
-        arm_context(b, b.kernel_scratch()),
+    b.call(
+        cmsis_kernel(function),
+        arm_context(b, kernel_scratch(b)),
         parameters,
         quantisation,
         b.dims(*source.shape),
@@ -233,83 +234,74 @@ def _arm_depthwise_function(b: LayerBuilder) -> str:
     found = set()
     for _, mve in b.cores:
         if mve and node.input(0).shape[3] == 1 and node.output().shape[3] > 1:
-            found.add("arm_depthwise_conv_wrapper_s8")
+            found.add(_WRAPPER)
         elif node.option("depth_multiplier") == 1 and node.input(0).shape[0] == 1 and dilation == (1, 1):
             small = node.input(1).shape[1:3] == (3, 3) and max(padding) <= 1
             found.add("arm_depthwise_conv_3x3_s8" if small and not mve else "arm_depthwise_conv_s8_opt")
         else:
             found.add("arm_depthwise_conv_s8")
-    return found.pop() if len(found) == 1 else "arm_depthwise_conv_wrapper_s8"
+    return found.pop() if len(found) == 1 else _WRAPPER
 
 
-def _reference(b: LayerBuilder, channels: int, function: str, header: str) -> None:
+def _reference(b: LayerBuilder, channels: int, kernel: Kernel, *, depthwise: bool) -> None:
     """TFLM's loops with a multiplier for each channel."""
     node = b.node
-    stride, padding, dilation = window_of(node)
-    low, high = b.clamp()
-    depthwise = "Depthwise" in function
-    fields = {
-        "padding_values__width": padding[1],
-        "padding_values__height": padding[0],
-        "stride_width": stride[1],
-        "stride_height": stride[0],
-        "dilation_width_factor": dilation[1],
-        "dilation_height_factor": dilation[0],
-        **({"depth_multiplier": node.option("depth_multiplier")} if depthwise else {}),
-        "input_offset": -zero_point_of(node.input(0)),
-        "output_offset": zero_point_of(node.output()),
-        "quantized_activation_min": low,
-        "quantized_activation_max": high,
-    }
-    parameters = b.assigned("kParams", "tflite::DepthwiseParams" if depthwise else "tflite::ConvParams", **fields)
-    found = channel_multipliers(node, channels)
-    bias = node.optional_input(2)
+    low, high = clamp_of(node)
+    parameters = reference_params(
+        b,
+        "DepthwiseParams" if depthwise else "ConvParams",
+        **_window_fields(node, depthwise=depthwise),
+        input_offset=-zero_point_of(node.input(0)),
+        output_offset=zero_point_of(node.output()),
+        quantized_activation_min=low,
+        quantized_activation_max=high,
+    )
+    multipliers = channel_multipliers(node, channels)
     wide = node.input(0).type is TensorType.INT16
     check_bias(b, *((TensorType.INT32, TensorType.INT64) if wide else (TensorType.INT32,)))
-    absent = "int64_t" if wide and depthwise else "int32_t"
-    b.reference(
-        f"reference/integer_ops/{header}",
-        function,
+    # A bare nullptr would be deduced as no pointer type.
+    absent = Null(TensorType.INT64 if wide and depthwise else TensorType.INT32)
+    b.call(
+        kernel,
         parameters,
-        b.int32s("multipliers", (one.value for one in found)),
-        b.int32s("shifts", (one.shift for one in found)),
+        int32s(b, "multipliers", (one.value for one in multipliers)),
+        int32s(b, "shifts", (one.shift for one in multipliers)),
         b.shape(node.input(0).shape),
         b.source(0, "input"),
         b.shape(node.input(1).shape),
         b.source(1, "weights"),
         b.shape((channels,)),
-        # A bare nullptr would be deduced as no pointer type.
-        b.source(2, "bias") if bias is not None else f"static_cast<const {absent} *>(nullptr)",
+        b.optional_source(2, "bias", absent=absent),
         b.shape(node.output().shape),
         b.result(),
     )
 
 
-def _float(b: LayerBuilder, header: str, function: str, c_type: str, tail: tuple[str, ...] = ()) -> None:
-    node = b.node
+def _window_fields(node: Node, *, depthwise: bool) -> dict[str, FieldValue]:
+    """The fields of TFLM's parameters that are about the window."""
     stride, padding, dilation = window_of(node)
+    return {
+        "padding_values": members(width=padding[1], height=padding[0]),
+        "stride_width": stride[1],
+        "stride_height": stride[0],
+        "dilation_width_factor": dilation[1],
+        "dilation_height_factor": dilation[0],
+        **({"depth_multiplier": node.option("depth_multiplier")} if depthwise else {}),
+    }
+
+
+def _float(b: LayerBuilder, kernel: Kernel, *tail: Operand, depthwise: bool) -> None:
+    """TFLM's loops in float; `tail` are operands behind the output."""
+    node = b.node
     low, high = float_range(node.option("fused_activation_function"))
-    multiplied = {"depth_multiplier": node.option("depth_multiplier")} if "Depthwise" in c_type else {}
-    parameters = b.assigned(
-        "kParams",
-        c_type,
-        padding_values__width=padding[1],
-        padding_values__height=padding[0],
-        stride_width=stride[1],
-        stride_height=stride[0],
-        dilation_width_factor=dilation[1],
-        dilation_height_factor=dilation[0],
-        **multiplied,
-        float_activation_min=float_text(low),
-        float_activation_max=float_text(high),
+    parameters = reference_params(
+        b,
+        "DepthwiseParams" if depthwise else "ConvParams",
+        **_window_fields(node, depthwise=depthwise),
+        float_activation_min=finite(low),
+        float_activation_max=finite(high),
     )
-    b.reference(
-        f"reference/{header}",
-        function,
-        parameters,
-        *b.weighted_arguments(),
-        *tail,
-    )
+    b.call(kernel, parameters, *weighted_operands(b), *tail)
 
 
 def transpose_conv(b: LayerBuilder) -> None:
@@ -328,30 +320,27 @@ def transpose_conv(b: LayerBuilder) -> None:
     height, width = (node.padding(*axis, 1) for axis in zip(output.shape[1:3], weights.shape[1:3], stride, strict=True))
     low, high = float_range(0)
     header = "transpose_conv.h"
-    arrays: tuple[str, ...] = ()
-    scratch: tuple[str, ...] = ()
-    fields: dict[str, object] = {
-        "padding_values__width": width,
-        "padding_values__height": height,
+    arrays: tuple[Operand, ...] = ()
+    scratch: tuple[Operand, ...] = ()
+    fields: dict[str, FieldValue] = {
+        "padding_values": members(width=width, height=height),
         "stride_width": stride[1],
         "stride_height": stride[0],
     }
     if source.type is TensorType.FLOAT32:
-        fields |= {"float_activation_min": float_text(low), "float_activation_max": float_text(high)}
+        fields |= {"float_activation_min": finite(low), "float_activation_max": finite(high)}
     else:
         header, arrays, scratch = "integer_ops/transpose_conv.h", _transposed_scaling(b, fields), _totals(b)
     tensors = (
         b.shape(source.shape), b.source(2, "input"), b.shape(weights.shape), b.source(1, "weights"),
         b.shape((weights.shape[0],)), _transposed_bias(b), b.shape(output.shape), b.result(),
     )  # fmt: skip
-    parameters = b.assigned("kParams", "tflite::ConvParams", **fields)
-    function = f"tflite::{'reference_ops' if not scratch else 'reference_integer_ops'}::TransposeConv"
-    b.reference(
-        f"reference/{header}", function, parameters, *arrays, *tensors, "tflite::RuntimeShape()", "nullptr", *scratch
-    )
+    parameters = reference_params(b, "ConvParams", **fields)
+    kernel = reference_kernel(header, "TransposeConv", integer=bool(scratch))
+    b.call(kernel, parameters, *arrays, *tensors, Shape(()), Null(), *scratch)
 
 
-def _transposed_scaling(b: LayerBuilder, fields: dict[str, object]) -> tuple[str, ...]:
+def _transposed_scaling(b: LayerBuilder, fields: dict[str, FieldValue]) -> tuple[Operand, ...]:
     """Multipliers and shifts, with their parameters added to `fields`."""
     node = b.node
     weights, source, output = node.input(1), node.input(2), node.output()
@@ -365,30 +354,31 @@ def _transposed_scaling(b: LayerBuilder, fields: dict[str, object]) -> tuple[str
         "quantized_activation_max": high,
     }
     found = channel_multipliers(node, weights.shape[0], place=2)
-    return b.int32s("multipliers", (one.value for one in found)), b.int32s("shifts", (one.shift for one in found))
+    return int32s(b, "multipliers", (one.value for one in found)), int32s(b, "shifts", (one.shift for one in found))
 
 
-def _totals(b: LayerBuilder) -> tuple[str, ...]:
+def _totals(b: LayerBuilder) -> tuple[Operand, ...]:
     """The scratch buffer: a sum for each output."""
     wide = b.node.input(2).type is TensorType.INT16
-    return (b.scratch(b.node.output().elements * (8 if wide else 4), "int64_t" if wide else "int32_t"),)
+    kind = TensorType.INT64 if wide else TensorType.INT32
+    return (b.scratch(b.node.output().elements * kind.size_bytes, kind),)
 
 
-def _transposed_bias(b: LayerBuilder) -> str:
+def _transposed_bias(b: LayerBuilder) -> TensorAt | ConstantAt | Null:
     """The bias as the function takes it: int16 biases widened to int64."""
     kind, bias = b.node.input(2).type, b.node.optional_input(3)
-    wanted = {TensorType.INT8: "int32_t", TensorType.INT16: "int64_t", TensorType.FLOAT32: "float"}[kind]
+    wanted = {TensorType.INT8: TensorType.INT32, TensorType.INT16: TensorType.INT64}.get(kind, TensorType.FLOAT32)
     if bias is None:
-        return f"static_cast<const {wanted} *>(nullptr)"
-    if bias.type.c_type == wanted:
+        return Null(wanted)
+    if bias.type is wanted:
         return b.source(3, "bias")
     if kind is not TensorType.INT16 or bias.type is not TensorType.INT16 or bias.data is None:
         raise b.refuse(f"has a bias of {bias.type.value}")
     values = struct.unpack(f"<{bias.elements}h", bias.data)
-    return b.raw("bias", wanted, bias.elements, struct.pack(f"<{bias.elements}q", *values), bias.label)
+    return b.array("bias", wanted, struct.pack(f"<{bias.elements}q", *values), bias.label)
 
 
-def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+def window_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """CONV_2D and DEPTHWISE_CONV_2D by rows.
 
     arm_depthwise_conv_wrapper_s8 takes another function, with other scratch, for rows whose kernel is one row high.
@@ -400,15 +390,14 @@ def window_rows(b: LayerBuilder, layer: Layer) -> RowForm:
     stride, padding, dilation = (pair[axis] for pair in window_of(node))
     height = node.input(1).shape[1 + axis]
     window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
-    if b.fits(_FLOAT):
+    if b.node.fits(_FLOAT):
         return reference_windowed(b, layer, window, places=(0, 1, 3, 7))
     if not b.cmsis_nn:
         return reference_windowed(b, layer, window, places=(0, 3, 5, -2))
-    if call.function not in _ARM_BY_ROWS or (call.function.endswith("wrapper_s8") and height == 1):
-        raise NotByRowsError(f"is computed by {call.function}(), which takes no rows")
-    depthwise = node.operator.key == "DEPTHWISE_CONV_2D"
-    c_type = "cmsis_nn_dw_conv_params" if depthwise else "cmsis_nn_conv_params"
-    return arm_windowed(b, layer, window, c_type, places=(1, 3, 5, -2))
+    name = call.kernel.name
+    if name not in _ARM_BY_ROWS or (name == _WRAPPER and height == 1):
+        raise NotByRowsError(f"is computed by {name}(), which takes no rows")
+    return arm_windowed(b, layer, window, places=(1, 3, 5, -2))
 
 
 _ARM_BY_ROWS = (
@@ -420,14 +409,35 @@ _ARM_BY_ROWS = (
     "arm_depthwise_conv_s16",
     "arm_depthwise_conv_s8",
     "arm_depthwise_conv_s8_opt",
-    "arm_depthwise_conv_wrapper_s8",
+    _WRAPPER,
 )
-ROWS: Mapping[str, RowRule] = {
-    "CONV_2D": window_rows,
-    "DEPTHWISE_CONV_2D": window_rows,
-}
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "CONV_2D": conv_2d,
-    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
-    "TRANSPOSE_CONV": transpose_conv,
+
+
+def _windows(channels_at: int) -> Callable[[Node], str]:
+    """Batches of input and output, and a bias for each channel; `channels_at`: the weights' dimension of channels."""
+
+    def rule(node: Node) -> str:
+        source, weights, output = node.input(0), node.input(1), node.output()
+        if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
+            return ""  # refused elsewhere
+        if source.shape[0] != output.shape[0]:
+            return f"has different numbers of batches: {shown(source, output)}"
+        return biased(node, 2, weights.shape[channels_at])
+
+    return rule
+
+
+def _transposed(node: Node) -> str:
+    weights, source, output = node.input(1), node.input(2), node.output()
+    if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
+        return ""
+    if source.shape[0] != output.shape[0] or source.shape[3] != weights.shape[3]:
+        return f"has batches or channels that do not fit each other: {shown(source, weights, output)}"
+    return biased(node, 3, weights.shape[0])
+
+
+OPERATORS: Mapping[str, Lowering] = {
+    "CONV_2D": Lowering(conv_2d, window_rows, _windows(0), own=(own_convolution,)),
+    "DEPTHWISE_CONV_2D": Lowering(depthwise_conv_2d, window_rows, _windows(3), own=(own_convolution,)),
+    "TRANSPOSE_CONV": Lowering(transpose_conv, misfit=_transposed),
 }

@@ -6,26 +6,38 @@ Sources: fully_connected_common.cc, fully_connected.cc and cmsis_nn/fully_connec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tflm_zephyr.compiler.fixed_point import float_range
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import float_text, limits
+from tflm_zephyr.compiler.fast_layers import own_dense
+from tflm_zephyr.compiler.fixed_point import finite, float_range
+from tflm_zephyr.compiler.ir.calls import KernelCall, PixelRuns
+from tflm_zephyr.compiler.ir.kernels import cmsis_kernel, helper_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import AddressOf, AsInts, Dims, NoContext, Null, Operand, RunDims
+from tflm_zephyr.compiler.ir.row_operands import EachScaling, Sums
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import ConstantAt, Struct, limits, tile
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, int32s
+from tflm_zephyr.compiler.lowering import Lowering
 from tflm_zephyr.compiler.operators.weights import (
     arm_channel_quantisation,
-    arm_context,
+    arm_quantisation,
+    arm_struct,
     channel_multipliers,
     check_bias,
     check_symmetric,
+    clamp_of,
     dense_multiplier,
+    reference_params,
     weight_sums,
+    weighted_operands,
 )
-from tflm_zephyr.compiler.program import Layer, PixelRuns
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, gathered_products, one_call
-from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.compiler.row_forms import NotByRowsError, gathered_products, one_call, output_of
+from tflm_zephyr.compiler.shapes import biased, shown
 from tflm_zephyr.kernels import Node, zero_point_of
 from tflm_zephyr.model import TensorType
 
+FINISH_PRODUCTS = helper_kernel("FinishProducts")
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
 _FLOAT = "i0 float32 i1 float32 o0 float32"
@@ -39,11 +51,11 @@ def fully_connected(b: LayerBuilder) -> None:
         raise b.refuse("has weights that are computed")
     if len(weights.shape) != 2 or len(output.shape) < 2 or output.shape[-1] != weights.shape[0]:
         raise b.refuse("has shapes that do not fit each other")
-    if b.fits(_FLOAT):
+    if b.node.fits(_FLOAT):
         _float(b)
-    elif b.fits(_INT16):
+    elif b.node.fits(_INT16):
         _int16(b)
-    elif not b.fits(_INT8):
+    elif not b.node.fits(_INT8):
         raise b.refuse(f"has no direct code for {node.types}")
     elif b.cmsis_nn:
         _arm(b)
@@ -62,27 +74,29 @@ def _arm(b: LayerBuilder) -> None:
     batches = node.output().elements // outputs
     given = b.source(0, "input")
     offsets = {"input_offset": -zero_point_of(node.input(0)), "output_offset": zero_point_of(node.output())}
-    activation = limits(b.clamp())
+    activation = limits(clamp_of(node))
     single = dense_multiplier(node)
     each = channel_multipliers(node, outputs) if _per_channel(node) else (single,) * outputs
     if _as_convolution(node):
-        plain = "{1, 1}"
-        function, runs, rows = "arm_convolve_1x1_s8_fast", None, b.dims(batches, 1, 1, depth)
+        function, runs = "arm_convolve_1x1_s8_fast", None
+        rows: Dims | RunDims = b.dims(batches, 1, 1, depth)
         if not any(mve for _, mve in b.cores):
-            runs, rows = PixelRuns((batches,), "input", depth, "output", outputs, "pixels", depth), "&pixels"
-        parameters = b.value(
+            runs, rows = PixelRuns((batches,), "input", depth, "output", outputs, depth), RunDims()
+        parameters = arm_struct(
+            b,
             "kParams",
             "cmsis_nn_conv_params",
             **offsets,
-            stride=plain,
-            padding="{0, 0}",
-            dilation=plain,
+            stride=tile((1, 1)),
+            padding=tile((0, 0)),
+            dilation=tile((1, 1)),
             activation=activation,
         )
         quantisation = arm_channel_quantisation(b, each)
     else:
         function, runs, rows = "arm_fully_connected_s8", None, b.dims(batches, 1, 1, depth)
-        parameters = b.value(
+        parameters = arm_struct(
+            b,
             "kParams",
             "cmsis_nn_fc_params",
             input_offset=offsets["input_offset"],
@@ -94,14 +108,11 @@ def _arm(b: LayerBuilder) -> None:
             function = "arm_fully_connected_per_channel_s8"
             quantisation = arm_channel_quantisation(b, each)
         else:
-            name = b.value(
-                "kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift
-            )
-            quantisation = f"&{name}"
-    b.cmsis(
-        function,
+            quantisation = arm_quantisation(b, single)
+    b.call(
+        cmsis_kernel(function),
         _sums_context(b),
-        f"&{parameters}",
+        parameters,
         quantisation,
         rows,
         given,
@@ -115,11 +126,11 @@ def _arm(b: LayerBuilder) -> None:
     )
 
 
-def _sums_context(b: LayerBuilder) -> str:
-    """The address of a context without a buffer, on a core with Helium with the sums of the weights."""
+def _sums_context(b: LayerBuilder) -> AddressOf | NoContext:
+    """A context without a buffer, on a core with Helium with the sums of the weights."""
     node = b.node
     if _as_convolution(node) or not any(mve for _, mve in b.cores):
-        return arm_context(b, "nullptr")
+        return NoContext()
     offset, own = -zero_point_of(node.input(0)), -zero_point_of(node.input(1))
     return weight_sums(b, 1, offset, node.optional_input(2), own)
 
@@ -136,17 +147,15 @@ def _int16(b: LayerBuilder) -> None:
         return
     outputs, depth = node.input(1).shape
     batches, single = node.output().elements // outputs, dense_multiplier(node)
-    activation = limits(b.clamp())
-    parameters = b.value(
-        "kParams", "cmsis_nn_fc_params", input_offset=0, filter_offset=0, output_offset=0, activation=activation
-    )
-    scaling = b.value("kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=single.value, shift=single.shift)
+    offsets = dict.fromkeys(("input_offset", "filter_offset", "output_offset"), 0)
+    parameters = arm_struct(b, "kParams", "cmsis_nn_fc_params", **offsets, activation=limits(clamp_of(node)))
+    scaling = arm_quantisation(b, single)
     given = b.source(0, "input")
-    b.cmsis(
-        "arm_fully_connected_s16",
-        "&kNoContext",
-        f"&{parameters}",
-        f"&{scaling}",
+    b.call(
+        cmsis_kernel("arm_fully_connected_s16"),
+        NoContext(),
+        parameters,
+        scaling,
         b.dims(batches, 1, 1, depth),
         given,
         b.dims(depth, 1, 1, outputs),
@@ -166,11 +175,11 @@ def _as_convolution(node: Node) -> bool:
 def _reference(b: LayerBuilder) -> None:
     node = b.node
     outputs = node.input(1).shape[0]
-    low, high = b.clamp()
+    low, high = clamp_of(node)
     single = dense_multiplier(node)
-    parameters = b.assigned(
-        "kParams",
-        "tflite::FullyConnectedParams",
+    parameters = reference_params(
+        b,
+        "FullyConnectedParams",
         input_offset=-zero_point_of(node.input(0)),
         weights_offset=-zero_point_of(node.input(1)),
         output_offset=zero_point_of(node.output()),
@@ -179,68 +188,75 @@ def _reference(b: LayerBuilder) -> None:
         quantized_activation_min=low,
         quantized_activation_max=high,
     )
-    arrays: tuple[str, ...] = ()
-    function = "tflite::reference_integer_ops::FullyConnected"
+    arrays: tuple[Operand, ...] = ()
+    function = "FullyConnected"
     if _per_channel(node):
         each = channel_multipliers(node, outputs)
         function += "PerChannel"
-        arrays = (
-            b.int32s("multipliers", (one.value for one in each)),
-            f"reinterpret_cast<const int *>({b.int32s('shifts', (one.shift for one in each))})",
-        )
-    b.reference(
-        "reference/integer_ops/fully_connected.h",
-        function,
-        parameters,
-        *arrays,
-        *b.weighted_arguments(no_bias="static_cast<const int32_t *>(nullptr)"),
-    )
+        multipliers = int32s(b, "multipliers", (one.value for one in each))
+        arrays = multipliers, AsInts(int32s(b, "shifts", (one.shift for one in each)))
+    kernel = reference_kernel("integer_ops/fully_connected.h", function, integer=True)
+    b.call(kernel, parameters, *arrays, *weighted_operands(b, no_bias=Null(TensorType.INT32)))
 
 
 def _float(b: LayerBuilder) -> None:
     node = b.node
     low, high = float_range(node.option("fused_activation_function"))
-    parameters = b.assigned(
-        "kParams",
-        "tflite::FullyConnectedParams",
-        float_activation_min=float_text(low),
-        float_activation_max=float_text(high),
+    parameters = reference_params(
+        b, "FullyConnectedParams", float_activation_min=finite(low), float_activation_max=finite(high)
     )
-    b.reference(
-        "reference/fully_connected.h",
-        "tflite::reference_ops::FullyConnected",
-        parameters,
-        *b.weighted_arguments(),
-    )
+    b.call(reference_kernel("fully_connected.h", "FullyConnected"), parameters, *weighted_operands(b))
 
 
-def dense_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+def dense_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """FULLY_CONNECTED of an image, whose rows are multiplied as they come: sums in int32 are the same in any order."""
     node, call = b.node, one_call(layer)
     weights, output = node.input(1), node.output()
-    if not b.fits(_INT8):
+    if not b.node.fits(_INT8):
         raise NotByRowsError("is not of int8")
     if output.elements != weights.shape[0]:
         raise NotByRowsError("has several rows of outputs")
     if zero_point_of(weights):
         raise NotByRowsError("has weights with a zero point")
-    if _per_channel(node) and not b.cmsis_nn:
-        shifts = call.arguments[2].partition("(")[2][:-1]
-        scaling = f"{call.arguments[1]}[k], {shifts}[k]"
-    elif _per_channel(node) or call.function == "arm_convolve_1x1_s8_fast":
-        scaling = "kQuantisation.multiplier[k], kQuantisation.shift[k]"
-    else:
-        single = dense_multiplier(node)
-        scaling = f"{single.value}, {single.shift}"
-    low, high = b.clamp()
-    number = "int32_t k" if "[k]" in scaling else "int32_t"
-    bias = call.arguments[8 if b.cmsis_nn else -3]
-    last = (
-        f"FinishProducts(sums, {output.elements}, {bias}, [&]({number}) {{ return Scaling{{{scaling}}}; }}, "
-        f"{zero_point_of(output)}, {low}, {high}, output);"
+    low, high = clamp_of(node)
+    last = KernelCall(
+        FINISH_PRODUCTS,
+        (
+            Sums(),
+            output.elements,
+            call.operands[8 if b.cmsis_nn else -3],
+            _scaling(node, call),
+            zero_point_of(output),
+            low,
+            high,
+            output_of(b),
+        ),
     )
-    return gathered_products(b, call.arguments[6 if b.cmsis_nn else -5], -zero_point_of(node.input(0)), last)
+    array = call.operands[6 if b.cmsis_nn else -5]
+    assert isinstance(array, ConstantAt)
+    return gathered_products(b, array, -zero_point_of(node.input(0)), last)
 
 
-ROWS: Mapping[str, RowRule] = {"FULLY_CONNECTED": dense_rows}
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"FULLY_CONNECTED": fully_connected}
+def _scaling(node: Node, call: KernelCall) -> EachScaling:
+    """Each output's multiplier and shift: the call's own where it has one for each, else the layer's."""
+    _, first, second, *_ = call.operands
+    if isinstance(first, ConstantAt) and isinstance(second, AsInts):
+        return EachScaling((first, second.array))
+    quantisation = second.value if isinstance(second, AddressOf) else None
+    if isinstance(quantisation, Struct) and not isinstance(quantisation.field("multiplier"), int):
+        return EachScaling(quantisation)
+    single = dense_multiplier(node)
+    return EachScaling((single.value, single.shift))
+
+
+def _fits(node: Node) -> str:
+    source, weights, output = node.input(0), node.input(1), node.output()
+    if len(weights.shape) != 2 or not output.shape:
+        return ""
+    outputs, depth = weights.shape
+    if outputs <= 0 or depth <= 0 or output.elements * depth != source.elements * outputs:
+        return f"has tensors that do not fit each other: {shown(source, weights, output)}"
+    return biased(node, 2, outputs)
+
+
+OPERATORS: Mapping[str, Lowering] = {"FULLY_CONNECTED": Lowering(fully_connected, dense_rows, _fits, own=(own_dense,))}

@@ -8,9 +8,11 @@ row of the whole tensor is a row of each part, one behind the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tflm_zephyr.compiler.layer_builder import LayerBuilder, Rows
+from tflm_zephyr.compiler.copies import Rows, copy_rows
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, axis_of, integers
+from tflm_zephyr.compiler.lowering import Lowering
 from tflm_zephyr.model import Tensor
 
 
@@ -37,7 +39,7 @@ def _join(b: LayerBuilder, axis: int, ranks: int) -> None:
         raise b.refuse("joins tensors of several ranks")
     for place, (row, rows, at, size) in enumerate(_parts(b, node.output(), inputs, axis)):
         if size:
-            b.copy_rows(Rows(place, 0, size), Rows(0, at, row), rows, size)
+            copy_rows(b, Rows(place, 0, size), Rows(0, at, row), rows, size)
 
 
 def _take_apart(b: LayerBuilder, place: int, axis: int) -> None:
@@ -46,7 +48,7 @@ def _take_apart(b: LayerBuilder, place: int, axis: int) -> None:
     outputs = [node.output(number) for number in range(len(node.operator.outputs))]
     for number, (row, rows, at, size) in enumerate(_parts(b, node.input(place), outputs, axis)):
         if size:
-            b.copy_rows(Rows(place, at, row), Rows(number, 0, size), rows, size)
+            copy_rows(b, Rows(place, at, row), Rows(number, 0, size), rows, size)
 
 
 def concatenation(b: LayerBuilder) -> None:
@@ -54,20 +56,20 @@ def concatenation(b: LayerBuilder) -> None:
     rank = len(b.node.output().shape)
     if b.node.option("fused_activation_function"):
         raise b.refuse("has an activation, which TFLM does not take")
-    _join(b, b.axis(b.node.option("axis"), rank), rank)
+    _join(b, axis_of(b, b.node.option("axis"), rank), rank)
 
 
 def pack(b: LayerBuilder) -> None:
     """PACK, in any type."""
     rank = len(b.node.output().shape)
-    _join(b, b.axis(b.node.option("axis"), rank), rank - 1)
+    _join(b, axis_of(b, b.node.option("axis"), rank), rank - 1)
 
 
 def _single_axis(b: LayerBuilder, place: int, source: Tensor) -> int:
-    values = b.integers(place)
+    values = integers(b, place)
     if len(values) != 1:
         raise b.refuse("has several axes")
-    return b.axis(values[0], len(source.shape))
+    return axis_of(b, values[0], len(source.shape))
 
 
 def split(b: LayerBuilder) -> None:
@@ -82,13 +84,13 @@ def split_v(b: LayerBuilder) -> None:
 
 def unpack(b: LayerBuilder) -> None:
     """UNPACK, in any type."""
-    _take_apart(b, 0, b.axis(b.node.option("axis"), len(b.node.input(0).shape)))
+    _take_apart(b, 0, axis_of(b, b.node.option("axis"), len(b.node.input(0).shape)))
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "CONCATENATION": concatenation,
-    "PACK": pack,
-    "SPLIT": split,
-    "SPLIT_V": split_v,
-    "UNPACK": unpack,
+OPERATORS: Mapping[str, Lowering] = {
+    "CONCATENATION": Lowering(concatenation),
+    "PACK": Lowering(pack),
+    "SPLIT": Lowering(split),
+    "SPLIT_V": Lowering(split_v),
+    "UNPACK": Lowering(unpack),
 }

@@ -7,13 +7,20 @@ Sources: reshape_common.cc, squeeze.cc, expand_dims.cc, pad.cc (tensorflow/lite/
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, padded
-from tflm_zephyr.compiler.row_program import RowForm
-from tflm_zephyr.kernels import zero_point_of
+from tflm_zephyr.compiler.copies import copy_input
+from tflm_zephyr.compiler.ir.kernels import reference_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import AddressOf, FirstOf
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import ConstantAt, Elements, Scalar
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, integers
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import reference_params
+from tflm_zephyr.compiler.row_forms import NotByRowsError, padded
+from tflm_zephyr.compiler.shapes import as_many, shown
+from tflm_zephyr.kernels import Node, zero_point_of
 from tflm_zephyr.model import TensorType
 
 
@@ -23,7 +30,7 @@ def view(b: LayerBuilder) -> None:
     source, output = node.input(0), node.output()
     if source.type is not output.type or source.size_bytes != output.size_bytes:
         raise b.refuse("has an output of another size than its input")
-    b.copy()
+    copy_input(b)
 
 
 def pad(b: LayerBuilder) -> None:
@@ -40,25 +47,26 @@ def pad(b: LayerBuilder) -> None:
         raise b.refuse("has paddings of another form")
     numbers = struct.unpack(f"<{2 * rank}i", paddings.data)
     before, after = numbers[::2], numbers[1::2]
-    parameters = b.assigned(
-        "kParams",
-        "tflite::PadParams",
+    parameters = reference_params(
+        b,
+        "PadParams",
         left_padding_count=rank,
-        **{f"left_padding[{i}]": size for i, size in enumerate(before)},
+        left_padding=Elements(before),
         right_padding_count=rank,
-        **{f"right_padding[{i}]": size for i, size in enumerate(after)},
+        right_padding=Elements(after),
     )
+    filler: FirstOf | AddressOf
     if value is not None:
-        filler = "&" + b.constant("value", value) + "[0]"
+        array = b.source(2, "value")
+        assert isinstance(array, ConstantAt)
+        filler = FirstOf(array)
     else:
         zero = zero_point_of(output) if source.type is TensorType.INT8 else 0
-        b.scalar("kValue", source.type.c_type, str(zero))
-        filler = "&kValue"
+        filler = AddressOf(b.parameter(Scalar("kValue", source.type, zero)))
     image = rank == 4 and before[0] == after[0] == before[3] == after[3] == 0
     image = image and source.type.value in ("float32", "int8")
-    b.reference(
-        "reference/pad.h",
-        f"tflite::reference_ops::{'PadImageStyle' if image else 'Pad'}",
+    b.call(
+        reference_kernel("pad.h", "PadImageStyle" if image else "Pad"),
         parameters,
         b.shape(source.shape),
         b.source(0, "input"),
@@ -68,17 +76,30 @@ def pad(b: LayerBuilder) -> None:
     )
 
 
-def pad_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+def pad_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """PAD by rows, where no image is added."""
-    before_and_after = b.integers(1)
+    before_and_after = integers(b, 1)
     if len(before_and_after) != 8 or before_and_after[0] or before_and_after[1]:
         raise NotByRowsError("has tensors that are no single image")
     return padded(b, layer, before_and_after[2])
 
 
-ROWS: Mapping[str, RowRule] = {"PAD": pad_rows, "PADV2": pad_rows}
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "PAD": pad,
-    "PADV2": pad,
-    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), view),
+def _padded(node: Node) -> str:
+    source, pads, output = node.input(0), node.input(1), node.output()
+    if pads.data is None or pads.type not in (TensorType.INT32, TensorType.INT64):
+        return ""
+    count = pads.elements
+    sizes = struct.unpack(f"<{count}{'i' if pads.type is TensorType.INT32 else 'q'}", pads.data)
+    if count != 2 * len(source.shape) or min(sizes, default=0) < 0:
+        return f"has paddings that do not fit its input: {shown(source, pads)}"
+    wanted = tuple(
+        before + size + after for before, size, after in zip(sizes[::2], source.shape, sizes[1::2], strict=True)
+    )
+    return "" if wanted == output.shape else f"pads to {list(wanted)}, not to {shown(output)}"
+
+
+OPERATORS: Mapping[str, Lowering] = {
+    "PAD": Lowering(pad, pad_rows, _padded),
+    "PADV2": Lowering(pad, pad_rows, _padded),
+    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), Lowering(view, misfit=as_many)),
 }

@@ -9,13 +9,24 @@ generation where it is constant, and else in the layer's scratch buffer, where T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tflm_zephyr.compiler.copies import gather
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import limits
-from tflm_zephyr.compiler.operators.weights import arm_context, check_symmetric, dense_multiplier
+from tflm_zephyr.compiler.ir.kernels import cmsis_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.operands import Null, Operand
+from tflm_zephyr.compiler.ir.structs import Scratch, limits, members
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, kernel_scratch_bytes
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import (
+    arm_context,
+    arm_quantisation,
+    arm_struct,
+    check_symmetric,
+    dense_multiplier,
+    reference_params,
+)
 from tflm_zephyr.kernels import zero_point_of
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
@@ -62,11 +73,11 @@ def batch_matmul(b: LayerBuilder) -> None:
     one, other = _operands(b, matrices)
     sizes = batches, rows, columns, depth
     if left.type is TensorType.FLOAT32:
-        _reference(b, "", one, other, sizes)
+        _reference(b, (), one, other, sizes)
     elif b.cmsis_nn:
         _arm(b, one, other, sizes)
     else:
-        types = {TensorType.INT8: "<int8_t, int32_t>", TensorType.INT16: "<int16_t, int64_t>"}[left.type]
+        types = left.type, TensorType.INT32 if left.type is TensorType.INT8 else TensorType.INT64
         _reference(b, types, one, other, sizes)
 
 
@@ -82,28 +93,27 @@ def turned_constant(tensor: Tensor, matrices: Matrices) -> bytes:
     return bytes(found)
 
 
-def _operands(b: LayerBuilder, matrices: tuple[Matrices, Matrices]) -> list[str]:
+def _operands(b: LayerBuilder, matrices: tuple[Matrices, Matrices]) -> list[Operand]:
     """The expressions of both operands, with the copies that turn those that are computed."""
     tensors = [b.node.input(place) for place in (0, 1)]
-    at = align_up(b.kernel_scratch_bytes(), ALIGNMENT) if b.cmsis_nn else 0
+    at = align_up(kernel_scratch_bytes(b), ALIGNMENT) if b.cmsis_nn else 0
     places: dict[int, int] = {}
     for place, (tensor, one) in enumerate(zip(tensors, matrices, strict=True)):
         if one.turned and tensor.data is None:
             places[place] = at
             at += align_up(tensor.size_bytes, ALIGNMENT)
     b.scratch(at)
-    found = []
+    found: list[Operand] = []
     for place, (tensor, one) in enumerate(zip(tensors, matrices, strict=True)):
         name = f"input{place}"
         if not one.turned:
             found.append(b.source(place, name))
         elif tensor.data is not None:
             data = turned_constant(tensor, one)
-            found.append(b.raw(name, tensor.type.c_type, tensor.elements, data, f"{tensor.label}, transposed"))
+            found.append(b.array(name, tensor.type, data, f"{tensor.label}, transposed"))
         else:
-            target = f"reinterpret_cast<{tensor.type.c_type} *>(scratch + {places[place]})"
-            step = one.rows * one.columns
-            b.gather(place, name, target, (one.batches, one.columns, one.rows), (step, 1, one.columns))
+            target, step = Scratch(places[place], tensor.type), one.rows * one.columns
+            gather(b, place, name, target, ((one.batches, step), (one.columns, 1), (one.rows, one.columns)))
             found.append(target)
     return found
 
@@ -123,13 +133,14 @@ def _fields(b: LayerBuilder, scaling: Multiplier) -> dict[str, int]:
     }
 
 
-def _reference(b: LayerBuilder, types: str, one: str, other: str, sizes: tuple[int, int, int, int]) -> None:
+def _reference(
+    b: LayerBuilder, types: tuple[TensorType, ...], one: Operand, other: Operand, sizes: tuple[int, int, int, int]
+) -> None:
     batches, rows, columns, depth = sizes
     fields = _fields(b, dense_multiplier(b.node)) if types else {}
-    parameters = (b.assigned("kParams", "tflite::FullyConnectedParams", **fields),) if types else ()
-    b.reference(
-        "reference/batch_matmul.h",
-        f"tflite::reference_ops::BatchMatMul{types}",
+    parameters = (reference_params(b, "FullyConnectedParams", **fields),) if types else ()
+    b.call(
+        reference_kernel("batch_matmul.h", "BatchMatMul", *types),
         *parameters,
         b.shape((batches, columns, depth)),
         other,
@@ -140,24 +151,22 @@ def _reference(b: LayerBuilder, types: str, one: str, other: str, sizes: tuple[i
     )
 
 
-def _arm(b: LayerBuilder, one: str, other: str, sizes: tuple[int, int, int, int]) -> None:
+def _arm(b: LayerBuilder, one: Operand, other: Operand, sizes: tuple[int, int, int, int]) -> None:
     node = b.node
     batches, rows, columns, depth = sizes
-    scaling = dense_multiplier(node)
-    inner = {
-        "input_offset": -zero_point_of(node.input(0)),
-        "filter_offset": -zero_point_of(node.input(1)),
-        "output_offset": zero_point_of(node.output()),
-        "activation": limits(LIMITS[node.output().type]),
-    }
-    fields = ", ".join(map(str, inner.values()))
-    b.value("kParams", "cmsis_nn_bmm_params", adj_x="false", adj_y="false", fc_params=f"{{{fields}}}")
-    b.value("kQuantisation", "cmsis_nn_per_tensor_quant_params", multiplier=scaling.value, shift=scaling.shift)
-    b.cmsis(
-        f"arm_batch_matmul_{_KINDS[node.output().type]}",
-        arm_context(b, "scratch" if b.kernel_scratch_bytes() else "nullptr"),
-        "&kParams",
-        "&kQuantisation",
+    params = members(
+        input_offset=-zero_point_of(node.input(0)),
+        filter_offset=-zero_point_of(node.input(1)),
+        output_offset=zero_point_of(node.output()),
+        activation=limits(LIMITS[node.output().type]),
+    )
+    parameters = arm_struct(b, "kParams", "cmsis_nn_bmm_params", adj_x=False, adj_y=False, fc_params=params)
+    quantisation = arm_quantisation(b, dense_multiplier(node))
+    b.call(
+        cmsis_kernel(f"arm_batch_matmul_{_KINDS[node.output().type]}"),
+        arm_context(b, Scratch() if kernel_scratch_bytes(b) else Null()),
+        parameters,
+        quantisation,
         b.dims(1, batches, rows, depth),
         one,
         b.dims(1, batches, columns, depth),
@@ -167,4 +176,4 @@ def _arm(b: LayerBuilder, one: str, other: str, sizes: tuple[int, int, int, int]
     )
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"BATCH_MATMUL": batch_matmul}
+OPERATORS: Mapping[str, Lowering] = {"BATCH_MATMUL": Lowering(batch_matmul)}

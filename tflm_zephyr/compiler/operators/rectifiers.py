@@ -7,12 +7,16 @@ first two in no header: they are a clamp, or the LEAKY_RELU whose slope is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, multiplier, quantised
+from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, finite, float32, multiplier, quantised
+from tflm_zephyr.compiler.ir.kernels import reference_kernel
+from tflm_zephyr.compiler.ir.operands import Clamp
 from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import float_text
-from tflm_zephyr.compiler.row_forms import RowRule, elementwise
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import reference_params, transform, unary_operands
+from tflm_zephyr.compiler.row_forms import elementwise
+from tflm_zephyr.compiler.shapes import as_many
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
@@ -26,21 +30,12 @@ def _check(b: LayerBuilder, *kinds: TensorType) -> TensorType:
     return source.type
 
 
-def _clamp(b: LayerBuilder, body: str) -> None:
-    """Each element through `body`, an expression of `value`."""
-    kind = b.node.input(0).type.c_type
-    given = b.source(0, "input")
-    step = f"[]({kind} value) -> {kind} {{ return {body}; }}"
-    end = f"{given} + {b.node.input(0).elements}"
-    b.elementwise("std::transform", given, end, b.result(), step, header="<algorithm>")
-
-
 def _leaky(b: LayerBuilder, below: Multiplier, above: Multiplier) -> None:
     """The reference function with a multiplier for negative inputs, and one for the others."""
     source, output = b.node.input(0), b.node.output()
-    parameters = b.assigned(
-        "kParams",
-        "tflite::LeakyReluParams",
+    parameters = reference_params(
+        b,
+        "LeakyReluParams",
         input_offset=zero_point_of(source),
         output_offset=zero_point_of(output),
         output_multiplier_alpha=below.value,
@@ -48,8 +43,7 @@ def _leaky(b: LayerBuilder, below: Multiplier, above: Multiplier) -> None:
         output_multiplier_identity=above.value,
         output_shift_identity=above.shift,
     )
-    arguments = (parameters, b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result())
-    b.reference("reference/leaky_relu.h", "tflite::reference_ops::QuantizeLeakyRelu", *arguments)
+    b.call(reference_kernel("leaky_relu.h", "QuantizeLeakyRelu"), parameters, *unary_operands(b))
 
 
 def identity_multiplier(node: Node) -> Multiplier:
@@ -71,7 +65,7 @@ def _alpha(node: Node) -> float:
 def relu(b: LayerBuilder) -> None:
     """RELU in int8, int16 and float."""
     if _check(b, *_INTEGERS, TensorType.FLOAT32) is TensorType.FLOAT32:
-        _clamp(b, "value < 0.0f ? 0.0f : value")
+        transform(b, Clamp(TensorType.FLOAT32, 0.0))
     else:
         _leaky(b, Multiplier(0, 0), identity_multiplier(b.node))
 
@@ -80,13 +74,13 @@ def relu6(b: LayerBuilder) -> None:
     """RELU6 in int8, int16 and float. In integers it clamps, whatever the output's scale is."""
     kind = _check(b, *_INTEGERS, TensorType.FLOAT32)
     if kind is TensorType.FLOAT32:
-        _clamp(b, "value > 6.0f ? 6.0f : value < 0.0f ? 0.0f : value")
+        transform(b, Clamp(kind, 0.0, 6.0))
         return
     source = b.node.input(0)
     zero = zero_point_of(source)
     low, high = LIMITS[kind]
     six = min(max(quantised(6.0, scale_of(source), zero), low), high)
-    _clamp(b, f"value > {six} ? {six} : value < {zero} ? {zero} : value")
+    transform(b, Clamp(kind, zero, six))
 
 
 def leaky_relu(b: LayerBuilder) -> None:
@@ -94,10 +88,8 @@ def leaky_relu(b: LayerBuilder) -> None:
     if _check(b, *_INTEGERS, TensorType.FLOAT32) is not TensorType.FLOAT32:
         _leaky(b, leaky_multiplier(b.node), identity_multiplier(b.node))
         return
-    parameters = b.assigned("kParams", "tflite::LeakyReluParams", alpha=float_text(_alpha(b.node)))
-    shape = b.shape(b.node.input(0).shape)
-    arguments = (parameters, shape, b.source(0, "input"), shape, b.result())
-    b.reference("reference/leaky_relu.h", "tflite::reference_ops::LeakyRelu", *arguments)
+    parameters = reference_params(b, "LeakyReluParams", alpha=finite(_alpha(b.node)))
+    b.call(reference_kernel("leaky_relu.h", "LeakyRelu"), parameters, *unary_operands(b))
 
 
 def hard_swish_multipliers(node: Node) -> tuple[Multiplier, Multiplier]:
@@ -117,17 +109,16 @@ def _of_16_bits(found: Multiplier) -> Multiplier:
 def hard_swish(b: LayerBuilder) -> None:
     """HARD_SWISH in int8 and float."""
     node = b.node
-    header, function = "reference/hard_swish.h", "tflite::reference_ops::HardSwish"
-    shape = b.shape(node.input(0).shape)
+    kernel = reference_kernel("hard_swish.h", "HardSwish")
     if _check(b, TensorType.INT8, TensorType.FLOAT32) is TensorType.FLOAT32:
-        b.reference(header, function, shape, b.source(0, "input"), shape, b.result())
+        b.call(kernel, *unary_operands(b))
         return
     output, factor = hard_swish_multipliers(node)
     if output.shift > 0:
         raise b.refuse("has an output scale that TFLM does not take")
-    parameters = b.assigned(
-        "kParams",
-        "tflite::HardSwishParams",
+    parameters = reference_params(
+        b,
+        "HardSwishParams",
         input_zero_point=zero_point_of(node.input(0)),
         output_zero_point=zero_point_of(node.output()),
         reluish_multiplier_fixedpoint_int16=factor.value,
@@ -135,13 +126,12 @@ def hard_swish(b: LayerBuilder) -> None:
         output_multiplier_fixedpoint_int16=output.value,
         output_multiplier_exponent=output.shift,
     )
-    b.reference(header, function, parameters, shape, b.source(0, "input"), shape, b.result())
+    b.call(kernel, parameters, *unary_operands(b))
 
 
-ROWS: Mapping[str, RowRule] = dict.fromkeys(("HARD_SWISH", "LEAKY_RELU", "RELU", "RELU6"), elementwise)
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "HARD_SWISH": hard_swish,
-    "LEAKY_RELU": leaky_relu,
-    "RELU": relu,
-    "RELU6": relu6,
+OPERATORS: Mapping[str, Lowering] = {
+    "HARD_SWISH": Lowering(hard_swish, elementwise, as_many),
+    "LEAKY_RELU": Lowering(leaky_relu, elementwise, as_many),
+    "RELU": Lowering(relu, elementwise, as_many),
+    "RELU6": Lowering(relu6, elementwise, as_many),
 }

@@ -8,12 +8,24 @@ starts each run with a state of zeros: its variables are not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tflm_zephyr.compiler.fixed_point import LIMITS, Multiplier, float32, logarithm, multiplier, rounded
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.operators.texts import limits
-from tflm_zephyr.compiler.operators.weights import row_sums, weight_sums
+from tflm_zephyr.compiler.ir.kernels import cmsis_kernel
+from tflm_zephyr.compiler.ir.operands import AddressOf, Null
+from tflm_zephyr.compiler.ir.structs import (
+    ConstantAt,
+    Enumerator,
+    FieldValue,
+    LocalStruct,
+    Members,
+    Scratch,
+    limits,
+    members,
+)
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, scratch_parts
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import arm_quantisation, arm_struct, row_sums, weight_sums
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
@@ -31,7 +43,7 @@ def svdf(b: LayerBuilder) -> None:
     """SVDF with a state and time weights of int8 or int16."""
     node = b.node
     features, times, state = node.input(1), node.input(2), node.input(4)
-    if not b.cmsis_nn or not b.fits(_SVDF) or times.type is not state.type:
+    if not b.cmsis_nn or not b.node.fits(_SVDF) or times.type is not state.type:
         raise b.refuse(f"has no direct code for {node.types}")
     if times.type not in (TensorType.INT8, TensorType.INT16) or not features.is_constant or not times.is_constant:
         raise b.refuse("has weights that are computed, or of another type")
@@ -44,7 +56,8 @@ def svdf(b: LayerBuilder) -> None:
         raise b.refuse(f"has rank {rank} for {filters} filters")
     units, given = filters // rank, b.source(0, "input")
     sums = () if times.type is TensorType.INT16 else (weight_sums(b, 1, -zero_point_of(node.input(0)), None),)
-    b.value(
+    parameters = arm_struct(
+        b,
         "kParams",
         "cmsis_nn_svdf_params",
         rank=rank,
@@ -53,16 +66,15 @@ def svdf(b: LayerBuilder) -> None:
         input_activation=limits(LIMITS[TensorType.INT16]),
         output_activation=limits(LIMITS[TensorType.INT8]),
     )
-    for name, found in zip(("kInputQuantisation", "kOutputQuantisation"), svdf_multipliers(node), strict=True):
-        b.value(name, "cmsis_nn_per_tensor_quant_params", multiplier=found.value, shift=found.shift)
-    contexts = b.contexts(features=4 * batch * filters, totals=4 * batch * units)
-    b.cmsis(
-        "arm_svdf_state_s16_s8" if times.type is TensorType.INT16 else "arm_svdf_s8",
+    first, second = svdf_multipliers(node)
+    scalings = arm_quantisation(b, first, "kInputQuantisation"), arm_quantisation(b, second, "kOutputQuantisation")
+    contexts = _contexts(b, features=4 * batch * filters, totals=4 * batch * units)
+    b.call(
+        cmsis_kernel("arm_svdf_state_s16_s8" if times.type is TensorType.INT16 else "arm_svdf_s8"),
         *sums,
         *contexts,
-        "&kParams",
-        "&kInputQuantisation",
-        "&kOutputQuantisation",
+        parameters,
+        *scalings,
         b.dims(batch, depth, 1, 1),
         given,
         b.dims(batch, memory * filters, 1, 1),
@@ -76,6 +88,19 @@ def svdf(b: LayerBuilder) -> None:
         b.dims(batch, units, 1, 1),
         b.result(),
     )
+
+
+def _contexts(b: LayerBuilder, **sizes: int) -> list[AddressOf]:
+    """CMSIS-NN's contexts by name, each with a scratch buffer of its own."""
+    buffers = scratch_parts(b, *sizes.values())
+    return [
+        AddressOf(b.local(LocalStruct(name, "cmsis_nn_context", (_field(buffer), size))))
+        for (name, size), buffer in zip(sizes.items(), buffers, strict=True)
+    ]
+
+
+def _field(operand: Scratch | Null) -> FieldValue:
+    return None if isinstance(operand, Null) else operand
 
 
 _GATES = {"forget": 2, "input": 1, "cell": 3, "output": 4}
@@ -95,7 +120,7 @@ def gate_multiplier(source: Tensor, weights: Tensor) -> Multiplier:
     return multiplier(float32(scale_of(source) * scale_of(weights)) / _GATE_SCALE)
 
 
-def _gate(b: LayerBuilder, name: str, place: int) -> str:
+def _gate(b: LayerBuilder, name: str, place: int) -> Members:
     """A cmsis_nn_lstm_gate."""
     node = b.node
     source, state, bias = node.input(0), node.input(18), node.input(place + 11)
@@ -107,25 +132,31 @@ def _gate(b: LayerBuilder, name: str, place: int) -> str:
     sums, _ = row_sums(b, f"{name}_sums", place, -zero_point_of(source), bias)
     state_sums, _ = row_sums(b, f"{name}_state_sums", place + 4, -zero_point_of(state), None)
     tanh = name == "cell" and node.option("fused_activation_function") == _TANH
-    fields = {
-        "input_multiplier": first.value,
-        "input_shift": first.shift,
-        "input_weights": b.source(place, f"{name}_weights"),
-        "input_effective_bias": sums,
-        "hidden_multiplier": second.value,
-        "hidden_shift": second.shift,
-        "hidden_weights": b.source(place + 4, f"{name}_state_weights"),
-        "hidden_effective_bias": state_sums,
-        "bias": b.source(place + 11, f"{name}_bias"),
-        "activation_type": "ARM_TANH" if tanh else "ARM_SIGMOID",
-    }
-    return "{" + ", ".join(map(str, fields.values())) + "}"
+    return members(
+        input_multiplier=first.value,
+        input_shift=first.shift,
+        input_weights=_constant(b, place, f"{name}_weights"),
+        input_effective_bias=sums,
+        hidden_multiplier=second.value,
+        hidden_shift=second.shift,
+        hidden_weights=_constant(b, place + 4, f"{name}_state_weights"),
+        hidden_effective_bias=state_sums,
+        bias=_constant(b, place + 11, f"{name}_bias"),
+        activation_type=Enumerator("ARM_TANH" if tanh else "ARM_SIGMOID"),
+    )
+
+
+def _constant(b: LayerBuilder, place: int, name: str) -> ConstantAt:
+    array = b.source(place, name)
+    if not isinstance(array, ConstantAt):
+        raise b.refuse("has weights or a bias that are computed")
+    return array
 
 
 def lstm(b: LayerBuilder) -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM with int8 activations and weights and an int16 cell state."""
     node = b.node
-    if not b.cmsis_nn or not b.fits(_LSTM_TYPES) or len(node.input(0).shape) != 3:
+    if not b.cmsis_nn or not b.node.fits(_LSTM_TYPES) or len(node.input(0).shape) != 3:
         raise b.refuse(f"has no direct code for {node.types}")
     source, state, cell = node.input(0), node.input(18), scale_of(node.input(19))
     major = bool(node.option("time_major"))
@@ -142,7 +173,7 @@ def lstm(b: LayerBuilder) -> None:
     }
     inner = [(f"{name}_{part}", getattr(found, field)) for name, found in scalings.items()
              for part, field in (("multiplier", "value"), ("shift", "shift"))]  # fmt: skip
-    fields: dict[str, object] = {
+    fields: dict[str, FieldValue] = {
         "time_major": int(major),
         "batch_size": batch,
         "time_steps": steps,
@@ -156,9 +187,13 @@ def lstm(b: LayerBuilder) -> None:
         "output_offset": zero_point_of(state),
         **{f"{name}_gate": _gate(b, name, place) for name, place in _GATES.items()},
     }
-    b.value("kParams", "cmsis_nn_lstm_params", **fields)
-    buffers = b.local("buffers", "cmsis_nn_lstm_context", *b.scratch_buffers(*(2 * batch * units,) * 3))
-    b.cmsis("arm_lstm_unidirectional_s8", given, b.result(), "&kParams", buffers)
+    parameters = arm_struct(b, "kParams", "cmsis_nn_lstm_params", **fields)
+    parts = tuple(map(_field, scratch_parts(b, *(2 * batch * units,) * 3)))
+    buffers = AddressOf(b.local(LocalStruct("buffers", "cmsis_nn_lstm_context", parts, constant=False)))
+    b.call(cmsis_kernel("arm_lstm_unidirectional_s8"), given, b.result(), parameters, buffers)
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {"SVDF": svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm}
+OPERATORS: Mapping[str, Lowering] = {
+    "SVDF": Lowering(svdf),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Lowering(lstm),
+}

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflm_zephyr.compiler.fixed_point import Multiplier, multiplier
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
-from tflm_zephyr.compiler.program import Layer
-from tflm_zephyr.compiler.row_forms import NotByRowsError, RowRule, gathered
-from tflm_zephyr.compiler.row_program import RowForm
+from tflm_zephyr.compiler.ir.calls import KernelCall
+from tflm_zephyr.compiler.ir.kernels import helper_kernel, reference_kernel
+from tflm_zephyr.compiler.ir.layers import KernelLayer
+from tflm_zephyr.compiler.ir.operands import AddFloat, DivideFloat, Limit, Order, PickNext, Unchanged
+from tflm_zephyr.compiler.ir.row_operands import Sums
+from tflm_zephyr.compiler.ir.rows import RowForm
+from tflm_zephyr.compiler.ir.structs import Struct, struct
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, axis_of, integers
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.row_forms import NotByRowsError, gathered, output_of
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import TensorType
 
+REDUCE = helper_kernel("Reduce")
+REDUCE_EXTREME = helper_kernel("Reduce", "<limits>")
+SUM_RESCALED = helper_kernel("SumRescaled", "<algorithm>", "<limits>", "tensorflow/lite/kernels/internal/common.h")
+DIVIDE_SUMS = helper_kernel("DivideSums")
+RESCALE_SUMS = helper_kernel("RescaleSums")
 _QUANTISED = (TensorType.INT8, TensorType.INT16)
 
 
@@ -32,9 +43,9 @@ class Middle:
     inner: int
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Arguments of the generated code's Reduce()."""
-        return str(self.outer), str(self.middle), str(self.inner)
+    def sizes(self) -> tuple[int, int, int]:
+        """All three, outermost first."""
+        return self.outer, self.middle, self.inner
 
 
 def middle_of(shape: tuple[int, ...], axes: set[int]) -> Middle | None:
@@ -58,7 +69,7 @@ def _reduced(b: LayerBuilder) -> Middle:
     source, output = node.input(0), node.output()
     if source.type is not output.type or not source.elements:
         raise b.refuse(f"has no direct code for {node.types}")
-    axes = {b.axis(axis, len(source.shape)) for axis in b.integers(1)}
+    axes = {axis_of(b, axis, len(source.shape)) for axis in integers(b, 1)}
     found = middle_of(source.shape, axes)
     if found is None:
         raise b.refuse("reduces dimensions that others lie between")
@@ -80,23 +91,21 @@ def _total(b: LayerBuilder, *, mean: bool) -> None:
     kind = node.input(0).type
     given = b.source(0, "input")
     if kind is TensorType.FLOAT32:
-        last = f"sum / {found.middle}.0f" if mean else "sum"
-        step = "[](float sum, float value) { return value + sum; }"
-        b.helper("Reduce", given, b.result(), *found.texts, "0.0f", step, f"[](float sum) {{ return {last}; }}")
+        last = DivideFloat(float(found.middle) if mean else None)
+        b.call(REDUCE, given, b.result(), *found.sizes, 0.0, AddFloat(), last, copies=True)
         return
     if kind not in _QUANTISED:
         raise b.refuse(f"has no direct code for {node.types}")
     scaling, offset = rescaled(node, found, mean=mean)
-    parameters = b.value(
-        "kRescaling",
-        "Rescaling",
-        input_offset=offset,
-        multiplier=scaling.value,
-        shift=scaling.shift,
-        output_offset=zero_point_of(node.output()),
+    zero = zero_point_of(node.output())
+    parameters = b.parameter(
+        struct(
+            "kRescaling",
+            "Rescaling",
+            {"input_offset": offset, "multiplier": scaling.value, "shift": scaling.shift, "output_offset": zero},
+        )
     )
-    headers = "<algorithm>", "<limits>", "tensorflow/lite/kernels/internal/common.h"
-    b.helper("SumRescaled", given, b.result(), *found.texts, parameters, headers=headers)
+    b.call(SUM_RESCALED, given, b.result(), *found.sizes, parameters, copies=True)
 
 
 def mean(b: LayerBuilder) -> None:
@@ -109,61 +118,57 @@ def sum_(b: LayerBuilder) -> None:
     _total(b, mean=False)
 
 
-def _extreme(b: LayerBuilder, first: str, sign: str) -> None:
-    found, kind = _reduced(b), b.node.input(0).type
+def _extreme(b: LayerBuilder, *, larger: bool) -> None:
+    reduced, kind = _reduced(b), b.node.input(0).type
     if kind not in (TensorType.FLOAT32, TensorType.INT8):
         raise b.refuse(f"has no direct code for {b.node.types}")
-    name = kind.c_type
-    step = f"[]({name} found, {name} value) {{ return value {sign} found ? value : found; }}"
-    start = f"std::numeric_limits<{name}>::{first}()"
-    last = f"[]({name} found) {{ return found; }}"
-    b.helper("Reduce", b.source(0, "input"), b.result(), *found.texts, start, step, last, headers=("<limits>",))
+    functions = Limit(kind, largest=not larger), PickNext(kind, larger), Unchanged(kind)
+    b.call(REDUCE_EXTREME, b.source(0, "input"), b.result(), *reduced.sizes, *functions, copies=True)
 
 
 def reduce_max(b: LayerBuilder) -> None:
     """REDUCE_MAX in int8 and float."""
-    _extreme(b, "lowest", ">")
+    _extreme(b, larger=True)
 
 
 def reduce_min(b: LayerBuilder) -> None:
     """REDUCE_MIN in int8 and float."""
-    _extreme(b, "max", "<")
+    _extreme(b, larger=False)
 
 
-def _argument(b: LayerBuilder, order: str) -> None:
+def _argument(b: LayerBuilder, *, greater: bool) -> None:
     node = b.node
     source, output = node.input(0), node.output()
-    axes = b.integers(1)
+    axes = integers(b, 1)
     if source.type not in (TensorType.FLOAT32, TensorType.INT8) or output.type is not TensorType.INT32:
         raise b.refuse(f"has no direct code for {node.types}")
     if node.input(1).type is not TensorType.INT32 or len(axes) != 1:
         raise b.refuse("has axes that TFLM does not take")
-    axis = b.axis(axes[0], len(source.shape))
+    axis = axis_of(b, axes[0], len(source.shape))
     if source.shape[:axis] + source.shape[axis + 1 :] != output.shape:
         raise b.refuse("has shapes that do not fit each other")
-    b.reference(
-        "reference/arg_min_max.h",
-        "tflite::reference_ops::ArgMinMax",
+    b.call(
+        reference_kernel("arg_min_max.h", "ArgMinMax"),
         b.shape(source.shape),
         b.source(0, "input"),
         b.source(1, "axis"),
         b.shape(output.shape),
         b.result(),
-        f"std::{order}<{source.type.c_type}>()",
+        Order(source.type, greater),
     )
 
 
 def arg_max(b: LayerBuilder) -> None:
     """ARG_MAX of int8 and float."""
-    _argument(b, "greater")
+    _argument(b, greater=True)
 
 
 def arg_min(b: LayerBuilder) -> None:
     """ARG_MIN of int8 and float."""
-    _argument(b, "less")
+    _argument(b, greater=False)
 
 
-def total_rows(b: LayerBuilder, layer: Layer) -> RowForm:
+def total_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """MEAN and SUM of all pixels by rows."""
     source, output = b.node.input(0), b.node.output()
     if len(source.shape) != 4 or output.elements != source.shape[3]:
@@ -172,17 +177,17 @@ def total_rows(b: LayerBuilder, layer: Layer) -> RowForm:
     if found.inner != source.shape[3]:
         raise NotByRowsError("reduces channels")
     if source.type is TensorType.FLOAT32:
-        divisor = found.middle if b.node.operator.key == "MEAN" else 1
-        return gathered(b, f"DivideSums(sums, {source.shape[3]}, {divisor}.0f, output);")
-    return gathered(b, f"RescaleSums(sums, {source.shape[3]}, kRescaling, output);")
+        divisor = float(found.middle if b.node.operator.key == "MEAN" else 1)
+        return gathered(b, KernelCall(DIVIDE_SUMS, (Sums(), source.shape[3], divisor, output_of(b))))
+    (parameters,) = [one for one in layer.parameters if isinstance(one, Struct)]
+    return gathered(b, KernelCall(RESCALE_SUMS, (Sums(), source.shape[3], parameters, output_of(b))))
 
 
-ROWS: Mapping[str, RowRule] = {"MEAN": total_rows, "SUM": total_rows}
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "ARG_MAX": arg_max,
-    "ARG_MIN": arg_min,
-    "MEAN": mean,
-    "REDUCE_MAX": reduce_max,
-    "REDUCE_MIN": reduce_min,
-    "SUM": sum_,
+OPERATORS: Mapping[str, Lowering] = {
+    "ARG_MAX": Lowering(arg_max),
+    "ARG_MIN": Lowering(arg_min),
+    "MEAN": Lowering(mean, total_rows),
+    "REDUCE_MAX": Lowering(reduce_max),
+    "REDUCE_MIN": Lowering(reduce_min),
+    "SUM": Lowering(sum_, total_rows),
 }

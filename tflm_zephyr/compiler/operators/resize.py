@@ -6,28 +6,26 @@ Sources: resize_bilinear.cc, resize_nearest_neighbor.cc (tensorflow/lite/micro/k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.ir.kernels import Kernel, reference_kernel
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, integers
+from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.compiler.operators.weights import reference_params
 from tflm_zephyr.kernels import takes_half_pixels
 from tflm_zephyr.model import TensorType
 
 
-def _resize(b: LayerBuilder, header: str, function: str, c_type: str, *, half_pixels: bool) -> None:
+def _resize(b: LayerBuilder, kernel: Kernel, params: str, *, half_pixels: bool) -> None:
     node = b.node
     source, size, output = node.input(0), node.input(1), node.output()
     batches, _, _, depth = source.shape
-    if b.integers(1) != output.shape[1:3] or (batches, depth) != (output.shape[0], output.shape[3]):
+    if integers(b, 1) != output.shape[1:3] or (batches, depth) != (output.shape[0], output.shape[3]):
         raise b.refuse("has shapes that do not fit each other")
-    parameters = b.assigned(
-        "kParams",
-        c_type,
-        align_corners=str(bool(node.option("align_corners"))).lower(),
-        half_pixel_centers=str(half_pixels).lower(),
-    )
-    b.reference(
-        f"reference/{header}",
-        f"tflite::reference_ops::{function}",
+    corners = bool(node.option("align_corners"))
+    parameters = reference_params(b, params, align_corners=corners, half_pixel_centers=half_pixels)
+    b.call(
+        kernel,
         parameters,
         b.shape(source.shape),
         b.source(0, "input"),
@@ -53,7 +51,8 @@ def resize_bilinear(b: LayerBuilder) -> None:
     half_pixels = bool(b.node.option("half_pixel_centers"))
     if half_pixels and b.node.option("align_corners"):
         raise b.refuse("has both half_pixel_centers and align_corners")
-    _resize(b, "resize_bilinear.h", function, "tflite::ResizeBilinearParams", half_pixels=half_pixels)
+    kernel = reference_kernel("resize_bilinear.h", function)
+    _resize(b, kernel, "ResizeBilinearParams", half_pixels=half_pixels)
 
 
 def resize_nearest_neighbor(b: LayerBuilder) -> None:
@@ -61,14 +60,13 @@ def resize_nearest_neighbor(b: LayerBuilder) -> None:
     _check(b, TensorType.FLOAT32, TensorType.INT8, TensorType.INT16)
     _resize(
         b,
-        "resize_nearest_neighbor.h",
-        "ResizeNearestNeighbor",
-        "tflite::ResizeNearestNeighborParams",
+        reference_kernel("resize_nearest_neighbor.h", "ResizeNearestNeighbor"),
+        "ResizeNearestNeighborParams",
         half_pixels=bool(b.node.option("half_pixel_centers")) and takes_half_pixels(b.libraries[0].core),
     )
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "RESIZE_BILINEAR": resize_bilinear,
-    "RESIZE_NEAREST_NEIGHBOR": resize_nearest_neighbor,
+OPERATORS: Mapping[str, Lowering] = {
+    "RESIZE_BILINEAR": Lowering(resize_bilinear),
+    "RESIZE_NEAREST_NEIGHBOR": Lowering(resize_nearest_neighbor),
 }

@@ -8,9 +8,11 @@ go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.copies import copy_elements
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, integers
+from tflm_zephyr.compiler.lowering import Lowering
 from tflm_zephyr.kernels import AxisSlice, axis_slices
 
 
@@ -31,13 +33,13 @@ def _copy(b: LayerBuilder, axes: tuple[AxisSlice, ...]) -> None:
     first = sum(axis.start * step for axis, step in zip(axes, steps, strict=True))
     sizes = tuple(axis.count for axis in axes)
     strides = tuple(axis.step * step for axis, step in zip(axes, steps, strict=True))
-    b.copy_elements(first, sizes, strides)
+    copy_elements(b, first, sizes, strides)
 
 
 def slice_(b: LayerBuilder) -> None:
     """SLICE, in any type. A size of -1 goes to the end of its axis."""
     _check_type(b)
-    shape, begins, sizes = b.node.input(0).shape, b.integers(1), b.integers(2)
+    shape, begins, sizes = b.node.input(0).shape, integers(b, 1), integers(b, 2)
     if not len(begins) == len(sizes) == len(shape):
         raise b.refuse("has begins or sizes of another number than dimensions")
     axes = tuple(
@@ -57,7 +59,7 @@ def strided_slice(b: LayerBuilder) -> None:
     _check_type(b)
     node = b.node
     rank = len(node.input(0).shape)
-    begins, ends, strides = (b.integers(place) for place in (1, 2, 3))
+    begins, ends, strides = (integers(b, place) for place in (1, 2, 3))
     if not len(begins) == len(ends) == len(strides) == rank or rank > 4 or 0 in strides:
         raise b.refuse("has begins, ends or strides that TFLM does not take")
     if node.option("offset") or node.option("ellipsis_mask") or node.option("new_axis_mask"):
@@ -68,15 +70,15 @@ def strided_slice(b: LayerBuilder) -> None:
 def transpose(b: LayerBuilder) -> None:
     """TRANSPOSE, in any type."""
     _check_type(b)
-    shape, order = b.node.input(0).shape, b.integers(1)
+    shape, order = b.node.input(0).shape, integers(b, 1)
     if sorted(order) != list(range(len(shape))) or b.node.output().shape != tuple(shape[i] for i in order):
         raise b.refuse("has a permutation that does not fit its shapes")
     steps = _steps(shape)
-    b.copy_elements(0, [shape[i] for i in order], [steps[i] for i in order])
+    copy_elements(b, 0, [shape[i] for i in order], [steps[i] for i in order])
 
 
-EMITTERS: Mapping[str, Callable[[LayerBuilder], None]] = {
-    "SLICE": slice_,
-    "STRIDED_SLICE": strided_slice,
-    "TRANSPOSE": transpose,
+OPERATORS: Mapping[str, Lowering] = {
+    "SLICE": Lowering(slice_),
+    "STRIDED_SLICE": Lowering(strided_slice),
+    "TRANSPOSE": Lowering(transpose),
 }

@@ -8,9 +8,13 @@ Sources: kernel_util.cc (tensorflow/lite/kernels), fully_connected_common.cc and
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
-from tflm_zephyr.compiler.fixed_point import Multiplier, float32, multiplier
-from tflm_zephyr.compiler.layer_builder import LayerBuilder
+from tflm_zephyr.compiler.fixed_point import Multiplier, activation_range, float32, multiplier
+from tflm_zephyr.compiler.ir.kernels import standard_kernel
+from tflm_zephyr.compiler.ir.operands import AddressOf, Function, NoContext, Null, Operand
+from tflm_zephyr.compiler.ir.structs import ConstantAt, FieldValue, LocalStruct, Mutable, Scratch, Struct
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, int32s
 from tflm_zephyr.kernels import Node, scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
@@ -27,6 +31,15 @@ def channel_multipliers(node: Node, channels: int, place: int = 0) -> tuple[Mult
     return tuple(multiplier(scale_of(source) * scale / scale_of(output)) for scale in each)
 
 
+def window_of(node: Node) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Stride, padding and dilation, each of height and width."""
+    stride = node.option("stride_h"), node.option("stride_w")
+    dilation = node.option("dilation_h_factor"), node.option("dilation_w_factor")
+    sizes = zip(node.input(0).shape[1:3], node.input(1).shape[1:3], stride, dilation, strict=True)
+    height, width = (node.padding(*axis) for axis in sizes)
+    return stride, (height, width), dilation
+
+
 def check_symmetric(b: LayerBuilder) -> None:
     """NotDirectError for int16 with a zero point, which TFLM refuses or ignores."""
     if zero_point_of(b.node.input(0)) or zero_point_of(b.node.output()):
@@ -40,23 +53,70 @@ def check_bias(b: LayerBuilder, *kinds: TensorType) -> None:
         raise b.refuse(f"has a bias of {bias.type.value}")
 
 
-def arm_channel_quantisation(b: LayerBuilder, found: tuple[Multiplier, ...]) -> str:
-    """The address of multipliers and shifts for each channel, as CMSIS-NN takes them."""
-    values = b.int32s("multipliers", (one.value for one in found))
-    shifts = b.int32s("shifts", (one.shift for one in found))
-    cast = "const_cast<int32_t *>({})"
-    name = b.value(
-        "kQuantisation",
-        "cmsis_nn_per_channel_quant_params",
-        multiplier=cast.format(values),
-        shift=cast.format(shifts),
+def arm_channel_quantisation(b: LayerBuilder, multipliers: tuple[Multiplier, ...]) -> AddressOf:
+    """Multipliers and shifts for each channel, as CMSIS-NN takes them."""
+    fields = {
+        "multiplier": Mutable(int32s(b, "multipliers", (one.value for one in multipliers)), TensorType.INT32),
+        "shift": Mutable(int32s(b, "shifts", (one.shift for one in multipliers)), TensorType.INT32),
+    }
+    return arm_struct(b, "kQuantisation", "cmsis_nn_per_channel_quant_params", **fields)
+
+
+def arm_quantisation(b: LayerBuilder, scaling: Multiplier, name: str = "kQuantisation") -> AddressOf:
+    """The one multiplier and shift, as CMSIS-NN takes them."""
+    return arm_struct(b, name, "cmsis_nn_per_tensor_quant_params", multiplier=scaling.value, shift=scaling.shift)
+
+
+def arm_struct(b: LayerBuilder, name: str, type_name: str, **fields: FieldValue) -> AddressOf:
+    """The address of one of CMSIS-NN's parameter structs."""
+    return AddressOf(b.parameter(Struct(name, type_name, tuple(fields.items()))))
+
+
+def reference_params(b: LayerBuilder, type_name: str, **fields: FieldValue) -> Struct:
+    """One of TFLM's parameter classes, the other fields of which are zero."""
+    return b.parameter(Struct("kParams", f"tflite::{type_name}", tuple(fields.items()), zeroed=True))
+
+
+def arm_context(b: LayerBuilder, scratch: Scratch | Null) -> AddressOf | NoContext:
+    """CMSIS-NN's context with the layer's scratch buffer."""
+    if isinstance(scratch, Null):
+        return NoContext()
+    return AddressOf(b.local(LocalStruct("context", "cmsis_nn_context", (scratch, b.scratch_bytes))))
+
+
+def weighted_operands(b: LayerBuilder, *, no_bias: Null = Null()) -> tuple[Operand, ...]:  # noqa: B008
+    """Shape and data of input, weights, bias and output, as TFLM's reference functions of sums take them."""
+    node = b.node
+    bias = node.optional_input(2)
+    return (
+        b.shape(node.input(0).shape),
+        b.source(0, "input"),
+        b.shape(node.input(1).shape),
+        b.source(1, "weights"),
+        b.shape(() if bias is None else bias.shape),
+        b.optional_source(2, "bias", absent=no_bias),
+        b.shape(node.output().shape),
+        b.result(),
     )
-    return f"&{name}"
 
 
-def arm_context(b: LayerBuilder, scratch: str) -> str:
-    """The address of CMSIS-NN's context with a scratch buffer."""
-    return "&kNoContext" if scratch == "nullptr" else "&context"
+def unary_operands(b: LayerBuilder) -> tuple[Operand, ...]:
+    """Shape and data of input and output, as TFLM's reference functions take them."""
+    source, output = b.node.input(0), b.node.output()
+    return b.shape(source.shape), b.source(0, "input"), b.shape(output.shape), b.result()
+
+
+def transform(b: LayerBuilder, function: Function) -> None:
+    """Each element through a function, in the order of TFLM's kernels, whose in-place rules hold."""
+    given = b.source(0, "input")
+    end = replace(given, element=b.node.input(0).elements)
+    b.call(standard_kernel("transform", "<algorithm>"), given, end, b.result(), function)
+
+
+def clamp_of(node: Node) -> tuple[int, int]:
+    """The range of the integer output with its fused activation, both ends included."""
+    output, activation = node.output(), node.option("fused_activation_function")
+    return activation_range(activation, output.type, scale_of(output), zero_point_of(output))
 
 
 def dense_multiplier(node: Node) -> Multiplier:
@@ -65,15 +125,15 @@ def dense_multiplier(node: Node) -> Multiplier:
     return multiplier(float32(scale_of(source) * scale_of(weights)) / scale_of(output))
 
 
-def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0) -> str:
-    """The address of a context with the rows' sums, which functions for cores with Helium want."""
+def weight_sums(b: LayerBuilder, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0) -> AddressOf:
+    """A context with the rows' sums, which functions for cores with Helium want."""
     array, rows = row_sums(b, "sums", place, offset, bias, weights_offset)
-    return "&" + b.value("kSums", "cmsis_nn_context", buf=f"const_cast<int32_t *>({array})", size=4 * rows)
+    return arm_struct(b, "kSums", "cmsis_nn_context", buf=Mutable(array, TensorType.INT32), size=4 * rows)
 
 
 def row_sums(
     b: LayerBuilder, name: str, place: int, offset: int, bias: Tensor | None, weights_offset: int = 0
-) -> tuple[str, int]:
+) -> tuple[ConstantAt, int]:
     """An array of the sums of the weights' rows times the input's offset, plus the bias, and its length.
 
     `weights_offset` is added to each weight. arm_vector_sum_s8(); TFLM computes them in Prepare or at each run.
@@ -87,4 +147,4 @@ def row_sums(
     start = (0,) * rows if bias is None else struct.unpack(f"<{rows}i", bias.data or b"")
     totals = [sum(values[row * columns : (row + 1) * columns]) + columns * weights_offset for row in range(rows)]
     sums = [start[row] + offset * totals[row] for row in range(rows)]
-    return b.int32s(name, sums, f"of the rows of {weights.label}"), rows
+    return int32s(b, name, sums, f"of the rows of {weights.label}"), rows

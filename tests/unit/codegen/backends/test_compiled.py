@@ -18,6 +18,7 @@ from tests.helpers.generated_models import with_custom
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.codegen.backends import compiled as backend
 from tflm_zephyr.codegen.backends.compiled import runtime_of
+from tflm_zephyr.codegen.backends.layer_code import constant_bytes
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.compiler import Search
@@ -126,7 +127,7 @@ def test_constants_as_an_array_are_the_same_bytes(tmp_path: Path) -> None:
     spec = made(tmp_path, model_data="array").spec
     text = render(spec)["src/models/dense_weights.cpp"].decode()
     data = bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", text))
-    assert data == runtime_of(spec.models[0]).program.constant_bytes
+    assert data == constant_bytes(runtime_of(spec.models[0]).program)
 
 
 def test_the_app_file_names_the_backend(tmp_path: Path) -> None:
@@ -233,8 +234,7 @@ def test_constants_of_custom_operators_are_aligned_as_in_models(tmp_path: Path, 
     spec = generate(AppRequest(replace(given, models=(model,)), tmp_path / "app", tflm_of(None), golden=False)).spec
     text = render(spec)["src/models/audio_weights.S"].decode()
     program = runtime_of(spec.models[0]).program
-    window = next(layer.framed for layer in program.framed if layer.key == "SignalWindow")
-    assert window is not None
+    window = next(layer.kernel for layer in program.fallbacks if layer.key == "SignalWindow")
     (weights,) = [tensor.constant for tensor in window.tensors if tensor.constant]
     assert f".balign 16\n\t.global audio_{weights}\n" in text
     assert ".balign 4\n" in text

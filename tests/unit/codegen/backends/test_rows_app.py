@@ -12,6 +12,7 @@ from tests.helpers.architectures import mobilenet
 from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.codegen import render
 from tflm_zephyr.codegen.backends.compiled import Compiled, runtime_of
+from tflm_zephyr.codegen.backends.layer_code import layer_name
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
@@ -37,10 +38,10 @@ def layers(made: Generated) -> str:
 def test_each_layer_of_a_segment_has_a_function(made: Generated) -> None:
     text, program = layers(made), runtime_of(made.spec.models[0]).program
     for layer in program.segments:
-        assert f"\nbool {layer.name}(uint8_t *arena)\n" in text
+        assert f"\nbool {layer_name(layer)}(uint8_t *arena)\n" in text
         for member in layer.members:
-            assert len(re.findall(rf"^bool {member.name}Rows\(", text, re.M)) == 1
-            assert f"bool {member.name}(" not in text
+            assert len(re.findall(rf"^bool {layer_name(member)}Rows\(", text, re.M)) == 1
+            assert f"bool {layer_name(member)}(" not in text
 
 
 def test_row_buffers_in_the_code_are_those_of_the_plan(made: Generated) -> None:
@@ -54,7 +55,6 @@ def test_row_buffers_in_the_code_are_those_of_the_plan(made: Generated) -> None:
             buffer.ready,
         )
         for layer in program.segments
-        if layer.segment is not None
         for buffer in layer.segment.buffers
     ]
     assert found == planned
@@ -73,7 +73,7 @@ def test_a_host_sees_no_tensor_inside_a_segment(made: Generated) -> None:
 
 def test_a_segment_takes_stack(made: Generated) -> None:
     runtime = runtime_of(made.spec.models[0])
-    most = max(len(layer.segment.buffers) for layer in runtime.program.segments if layer.segment is not None)
+    most = max(len(layer.segment.buffers) for layer in runtime.program.segments)
     assert runtime.extra_stack_bytes >= 20 * most + 76
     stated = re.search(r"A layer takes at most (\d+) bytes of stack", layers(made))
     assert stated is not None

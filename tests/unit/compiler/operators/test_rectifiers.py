@@ -8,7 +8,9 @@ import pytest
 from tests.helpers.compiled_layers import fields, layer_of, node_of
 from tests.helpers.operator_models import Case, Spec
 from tflm_zephyr.compiler.fixed_point import Multiplier, float32
+from tflm_zephyr.compiler.ir.operands import Clamp
 from tflm_zephyr.compiler.operators.rectifiers import hard_swish_multipliers, leaky_multiplier
+from tflm_zephyr.model import TensorType
 
 
 def case(key: str, given: float = 0.25, taken: float = 0.5, **options: float) -> Case:
@@ -18,21 +20,21 @@ def case(key: str, given: float = 0.25, taken: float = 0.5, **options: float) ->
 
 def test_relu_is_a_leaky_relu_without_slope() -> None:
     layer = layer_of(case("RELU"))
-    assert [call.function for call in layer.calls] == ["tflite::reference_ops::QuantizeLeakyRelu"]
+    assert [kernel.name for kernel in layer.kernels] == ["QuantizeLeakyRelu"]
     assert fields(layer, "kParams") == {
-        "input_offset": "5",
-        "output_offset": "-7",
-        "output_multiplier_alpha": "0",
-        "output_shift_alpha": "0",
-        "output_multiplier_identity": str(1 << 30),
-        "output_shift_identity": "0",
+        "input_offset": 5,
+        "output_offset": -7,
+        "output_multiplier_alpha": 0,
+        "output_shift_alpha": 0,
+        "output_multiplier_identity": 1 << 30,
+        "output_shift_identity": 0,
     }
 
 
 @pytest.mark.parametrize(("scale", "six"), [(0.25, 29), (0.5, 17), (0.01, 127)])
 def test_relu6_clamps_at_the_quantised_6(scale: float, six: int) -> None:
     (call,) = layer_of(case("RELU6", given=scale)).calls
-    assert f"value > {six} ? {six} : value < 5 ? 5 : value" in call.arguments[-1]
+    assert call.operands[-1] == Clamp(TensorType.INT8, 5, six)
 
 
 def test_leaky_multipliers_are_rounded_to_float32_twice() -> None:

@@ -10,8 +10,9 @@ import pytest
 from tests.helpers.compiled_layers import compiled, fields, layer_of, node_of
 from tests.helpers.operator_models import Case
 from tests.helpers.random_operators import DRAWS, Operators, svdf
-from tflm_zephyr.compiler import compile_model
+from tflm_zephyr.compiler import KernelLayer, compile_model
 from tflm_zephyr.compiler.fixed_point import float32
+from tflm_zephyr.compiler.ir.structs import Mutable, Scratch
 from tflm_zephyr.compiler.operators.recurrent import svdf_multipliers
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import kernel_library
@@ -29,18 +30,18 @@ def test_the_state_is_read_and_written() -> None:
     state = main.operators[0].inputs[4]
     assert state in [access.tensor for access in call.reads]
     assert state in [access.tensor for access in call.writes]
-    assert call.function == "arm_svdf_state_s16_s8"
+    assert call.kernel.name == "arm_svdf_state_s16_s8"
 
 
 def test_two_scratch_buffers_lie_side_by_side() -> None:
     layer = layer_of(case(), "cmsis_nn")
     first, second = layer.locals
-    size = int(first.text.strip("{}").split(", ")[1])
-    behind, more = second.text.strip("{}").split(", ")
-    at = int(behind.partition(" + ")[2])
-    assert at >= size
-    assert at % 16 == 0
-    assert layer.scratch_bytes >= at + int(more)
+    (begin, size), (behind, more) = first.values, second.values
+    assert isinstance(begin, Scratch) and isinstance(behind, Scratch)
+    assert isinstance(size, int) and isinstance(more, int)
+    assert behind.first >= begin.first + size
+    assert behind.first % 16 == 0
+    assert layer.scratch_bytes >= behind.first + more
 
 
 def test_multipliers_are_in_float32() -> None:
@@ -73,8 +74,11 @@ def test_sums_of_weights_have_the_offset_and_the_bias() -> None:
     assert bias is not None
     model = parse_model(dense.build())
     program = compile_model(model, (kernel_library("cmsis_nn", dsp=True, mve=True),))
-    name = fields(program.layers[0], "kSums")["buf"].partition("(")[2].rstrip(")")
-    (array,) = [constant for constant in program.constants if constant.name == name]
+    (layer,) = program.layers
+    assert isinstance(layer, KernelLayer)
+    buffer = fields(layer, "kSums")["buf"]
+    assert isinstance(buffer, Mutable)
+    (array,) = [constant for constant in program.constants if constant.name == buffer.array.name]
     rows, columns = weights.shape
     values, start = list(weights.values or ()), list(bias.values or ())
     sums = [sum(values[row * columns : (row + 1) * columns]) for row in range(rows)]

@@ -45,9 +45,9 @@ def mean(key: str, axes: tuple[int, ...]) -> Case:
 def test_zero_points_are_taken_off_the_sum() -> None:
     layer = layer_of(mean("SUM", (1,)))
     assert fields(layer, "kRescaling") == {
-        "input_offset": "-9", "multiplier": str(1 << 30), "shift": "2", "output_offset": "-4",
+        "input_offset": -9, "multiplier": 1 << 30, "shift": 2, "output_offset": -4,
     }  # fmt: skip
-    assert layer.calls[0].arguments[2:5] == ("2", "3", "4")
+    assert layer.calls[0].operands[2:5] == (2, 3, 4)
     assert layer.scratch_bytes == 0
 
 

@@ -12,27 +12,25 @@ import pytest
 from tests.helpers.compiled_layers import layer_of, node_of
 from tests.helpers.operator_models import Case, Spec
 from tests.helpers.random_operators import Operators, slice_, strided_slice, transpose
-from tflm_zephyr.compiler.layer_builder import merged_loops
-from tflm_zephyr.compiler.program import Access, Layer
+from tflm_zephyr.compiler import KernelLayer
+from tflm_zephyr.compiler.copies import COPY_ELEMENTS, COPY_ROWS, MEMMOVE, merged_loops
+from tflm_zephyr.compiler.ir.calls import Access
+from tflm_zephyr.compiler.ir.structs import Numbers, TensorAt
 from tflm_zephyr.kernels.operators.padding import axis_slice
 
 
-def numbers(layer: Layer, name: str) -> list[int]:
-    (value,) = [value for value in layer.values if value.name.startswith(name)]
-    return [int(text) for _, text in value.fields]
-
-
-def elements(layer: Layer) -> list[int]:
+def elements(layer: KernelLayer) -> list[int]:
     """The input's elements in the order of the output."""
     (call,) = layer.calls
-    source = call.arguments[0] if call.function == "CopyElements" else call.arguments[1]
-    first = int(source.partition(" + ")[2] or 0)
-    if call.function != "CopyElements":
-        return list(range(first, first + int(call.arguments[2])))
-    sizes, steps = numbers(layer, "kSizes"), numbers(layer, "kSteps")
+    if call.kernel != COPY_ELEMENTS:
+        _, source, size = call.operands
+        assert isinstance(source, TensorAt) and isinstance(size, int)
+        return list(range(source.element, source.element + size))
+    source, _, sizes, steps = call.operands
+    assert isinstance(source, TensorAt) and isinstance(sizes, Numbers) and isinstance(steps, Numbers)
     return [
-        first + sum(i * step for i, step in zip(index, steps, strict=True))
-        for index in itertools.product(*map(range, sizes))
+        source.element + sum(i * step for i, step in zip(index, steps.values, strict=True))
+        for index in itertools.product(*map(range, sizes.values))
     ]
 
 
@@ -89,8 +87,9 @@ def test_a_run_is_one_copy_of_its_own_bytes() -> None:
     begins, sizes = Spec((2,), "int32", (2, 0)), Spec((2,), "int32", (3, -1))
     case = Case("SLICE", (Spec((6, 4), "int16", scale=0.1), begins, sizes), (Spec((3, 4), "int16", scale=0.1),), {})
     (call,) = layer_of(case).calls
-    assert (call.function, call.arguments[2]) == ("std::memmove", "24")
-    assert call.arguments[1] == "input + 8"
+    assert (call.kernel, call.operands[2]) == (MEMMOVE, 24)
+    source = call.operands[1]
+    assert isinstance(source, TensorAt) and source.element == 8
     assert [(access.first, access.end) for access in call.reads] == [(16, 40)]
 
 
@@ -117,4 +116,6 @@ def test_rows_are_exact_byte_intervals() -> None:
     assert one.reads == (Access(source, 0, 4), Access(source, 10, 14))
     assert other.reads == (Access(source, 4, 10), Access(source, 14, 20))
     assert [(access.first, access.end) for access in other.writes] == [(0, 12)]
-    assert other.arguments == ("input0 + 2", "output1", "10", "6", "6", "2")
+    given, _, *sizes = other.operands
+    assert isinstance(given, TensorAt) and given.element == 2
+    assert (other.kernel, sizes) == (COPY_ROWS, [10, 6, 6, 2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLM's own kernel as a layer: an operator without direct code keeps its kernel, in a frame of constants.
+"""A fallback kernel as a layer: an operator without direct code keeps TFLM's own kernel, with its tables as constants.
 
 The kernel gets what the MicroInterpreter would give it: a node, TfLiteEvalTensors, and TfLiteTensors while it prepares.
 All of them come from constants; see templates/app/compiled/src/tflm_kernel.hpp.j2. Its Init and Prepare run when the
@@ -13,47 +13,48 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from tflm_zephyr.compiler.builtin_options import builtin_options
+from tflm_zephyr.compiler.ir.calls import Access, KernelCall
+from tflm_zephyr.compiler.ir.kernels import Kernel
+from tflm_zephyr.compiler.ir.layers import FallbackKernel, FallbackLayer, FallbackTensor
+from tflm_zephyr.compiler.ir.structs import ConstantArray
 from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_of
-from tflm_zephyr.compiler.program import Access, Call, Framed, FramedTensor, Layer
 from tflm_zephyr.kernels import KernelLibrary, Node, macs
 from tflm_zephyr.memory_planner import align_up
-from tflm_zephyr.model import Operator, Tensor
+from tflm_zephyr.model import Operator, Tensor, TensorType
 from tflm_zephyr.tflm import ALIGNMENT
 
 _CHANGED_OPTIONS = {"L2_POOL_2D": 40}
 """sizeof of the options that a kernel's Prepare writes to, by operator: TfLitePoolParams has the computed padding
 (tensorflow/lite/micro/kernels/l2_pool_2d.cc at 8d404de7 and fcc760af; the only one that does)."""
 
-Registrations = Mapping[tuple[bool, str], str]
-"""The C++ expression of each operator's registration; the key is whether it is a custom operator, and its key."""
+Registrations = Mapping[tuple[bool, str], Kernel]
+"""The function of each operator's registration; the key is whether it is a custom operator, and its key."""
 
 
-def framed_layer(
+def fallback_layer(
     node: Node, libraries: Sequence[KernelLibrary], constants: Constants, registrations: Registrations
-) -> Layer:
-    """The layer that calls the kernel of `node` in its frame. NotDirectError where none is named."""
+) -> FallbackLayer:
+    """The layer that calls TFLM's own kernel of `node`. NotDirectError where none is named."""
     operator = node.operator
-    register = registrations.get((operator.custom_code is not None, operator.key), "")
-    if not register:
+    registration = registrations.get((operator.custom_code is not None, operator.key))
+    if registration is None:
         raise NotDirectError("has no direct code")
-    framed = _framed(node, libraries, constants, register)
+    kernel = _kernel(node, libraries, constants, registration)
     reads, writes = _accesses(node)
-    return Layer(
+    return FallbackLayer(
         operator=operator.index,
         key=operator.key,
         title=title_of(node),
-        pointers=(),
-        values=(),
-        calls=(Call(register.removesuffix("()"), (), reads, writes),),
-        headers=(),
-        functions=(),
-        scratch_bytes=sum(align_up(size, ALIGNMENT) for size in framed.scratch_bytes),
+        calls=(KernelCall(registration, (), reads, writes),),
+        scratch_bytes=sum(align_up(size, ALIGNMENT) for size in kernel.scratch_bytes),
         macs=macs(node),
-        framed=framed,
+        kernel=kernel,
     )
 
 
-def _framed(node: Node, libraries: Sequence[KernelLibrary], constants: Constants, register: str) -> Framed:
+def _kernel(
+    node: Node, libraries: Sequence[KernelLibrary], constants: Constants, registration: Kernel
+) -> FallbackKernel:
     operator, tensors = node.operator, node.subgraph.tensors
     try:
         options = builtin_options(operator, libraries[0].core.revision)
@@ -61,17 +62,16 @@ def _framed(node: Node, libraries: Sequence[KernelLibrary], constants: Constants
         raise NotDirectError(str(why)) from None
     custom = ""
     if operator.custom_options:
-        custom = constants.array(
-            f"options_{operator.index}", "uint8_t", len(operator.custom_options), operator.custom_options,
-            f"layer {operator.index}: options",
-        )  # fmt: skip
+        name, data = f"options_{operator.index}", operator.custom_options
+        comment = f"layer {operator.index}: options"
+        custom = constants.array(ConstantArray(name, TensorType.UINT8, len(data), data, comment))
     looked_at = operator.intermediates if operator.custom_code is not None else ()
     used = tuple(dict.fromkeys(i for i in (*operator.inputs, *operator.outputs, *looked_at) if i >= 0))
     place = {tensor: number for number, tensor in enumerate(used)} | {-1: -1}
     asked = [library.scratch(node.model, node.subgraph, operator) for library in libraries]
     kept = [library.persistent(node.model, node.subgraph, operator) for library in libraries]
-    return Framed(
-        register=register,
+    return FallbackKernel(
+        registration=registration,
         tensors=tuple(_tensor(operator, tensors[i], constants) for i in used),
         inputs=tuple(place[i] for i in operator.inputs),
         outputs=tuple(place[i] for i in operator.outputs),
@@ -87,28 +87,28 @@ def _framed(node: Node, libraries: Sequence[KernelLibrary], constants: Constants
     )
 
 
-def _tensor(operator: Operator, tensor: Tensor, constants: Constants) -> FramedTensor:
+def _tensor(operator: Operator, tensor: Tensor, constants: Constants) -> FallbackTensor:
     where = f"layer {operator.index}: "
     constant = scales = zero_points = ""
     if tensor.data is not None:
         packed = len(tensor.data) != tensor.size_bytes
-        c_type, elements = ("uint8_t", len(tensor.data)) if packed else (tensor.type.c_type, tensor.elements)
+        kind, elements = (TensorType.UINT8, len(tensor.data)) if packed else (tensor.type, tensor.elements)
         name = f"tensor{tensor.index}_{operator.index}"
         own = operator.custom_code is not None
-        constant = constants.array(name, c_type, elements, tensor.data, where + tensor.label, as_in_models=own)
+        array = ConstantArray(name, kind, elements, tensor.data, where + tensor.label, as_in_models=own)
+        constant = constants.array(array)
     if tensor.quantization is not None:
-        found = tensor.quantization
-        count = len(found.scales)
+        count = len(tensor.quantization.scales)
         name = f"{tensor.index}_{operator.index}"
-        data = struct.pack(f"<i{count}f", count, *found.scales)
-        scales = constants.array(
-            f"scales{name}", "int32_t", 1 + count, data, f"{where}number of scales, scales of {tensor.label}"
-        )
-        data = struct.pack(f"<{1 + count}i", count, *found.zero_points)
-        zero_points = constants.array(
-            f"zero_points{name}", "int32_t", 1 + count, data, f"{where}number of zero points, those of {tensor.label}"
-        )
-    return FramedTensor(
+
+        def named(kind: str, code: str, values: Sequence[float], comment: str) -> str:
+            data = struct.pack(f"<i{count}{code}", count, *values)
+            text = f"{where}number of {comment} {tensor.label}"
+            return constants.array(ConstantArray(f"{kind}{name}", TensorType.INT32, 1 + count, data, text))
+
+        scales = named("scales", "f", tensor.quantization.scales, "scales, scales of")
+        zero_points = named("zero_points", "i", tensor.quantization.zero_points, "zero points, those of")
+    return FallbackTensor(
         tensor=tensor.index,
         type=tensor.type,
         shape=tensor.shape,

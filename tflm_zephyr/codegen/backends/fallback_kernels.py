@@ -9,43 +9,43 @@ from tflm_zephyr.boards import Board
 from tflm_zephyr.codegen.backends.backend import BuildSetup
 from tflm_zephyr.codegen.backends.interpreter_model import typed_names
 from tflm_zephyr.codegen.prepared_model import PreparedModel
-from tflm_zephyr.compiler import CompiledModel
+from tflm_zephyr.compiler import CompiledModel, Kernel, Library
 from tflm_zephyr.kernels import CORES, kernel_need
 from tflm_zephyr.tflm import op_resolver, sized_revision
 
 
-def registrations(item: PreparedModel, setup: BuildSetup) -> dict[tuple[bool, str], str]:
-    """The C++ expression of each operator's registration; for single types where TFLM has that."""
+def registrations(item: PreparedModel, setup: BuildSetup) -> dict[tuple[bool, str], Kernel]:
+    """The function of each operator's registration; for single types where TFLM has that."""
     typed = typed_names(item, setup)
     found = {}
     for call in item.resolver.calls:
         if isinstance(call, op_resolver.CustomOperator):
-            found[True, call.key] = f"{call.register}()"
+            found[True, call.key] = Kernel(Library.FALLBACK, call.register)
         elif call.register:
-            space = "tflite::tflm_signal" if call.key.startswith("Signal") else "tflite"
+            space = ("tflite", "tflm_signal") if call.key.startswith("Signal") else ("tflite",)
             name = ("" if call.custom else typed.get(call.key, "")) or call.register
-            found[call.custom, call.key] = f"{space}::{name}()"
+            found[call.custom, call.key] = Kernel(Library.FALLBACK, name, space)
     return found
 
 
 def untyped_names(item: PreparedModel, program: CompiledModel) -> set[str]:
     """TFLM's untyped registration functions of the operators that keep its kernels, as its source tables name them."""
-    kept = {(layer.framed.is_custom, layer.key) for layer in program.framed if layer.framed is not None}
+    kept = {(layer.kernel.is_custom, layer.key) for layer in program.fallbacks}
     calls = (call for call in item.resolver.calls if isinstance(call, op_resolver.ResolverCall))
     return {call.register for call in calls if (call.custom, call.key) in kept}
 
 
 def typed_registrations(program: CompiledModel) -> set[str]:
     """Registration functions of TFLM's own kernels that are linked, as the size tables name them."""
-    return {layer.framed.name for layer in program.framed if layer.framed is not None}
+    return {layer.kernel.registration.name for layer in program.fallbacks}
 
 
 def remark(program: CompiledModel, label: str, library: str, boards: Iterable[Board], revision: str) -> str:
     """The operators that keep TFLM's own kernels, and the bytes that these cost; "" where all have direct code."""
-    if not program.framed:
+    if not program.fallbacks:
         return ""
     by_key: dict[str, list[str]] = {}
-    for layer in program.framed:
+    for layer in program.fallbacks:
         by_key.setdefault(layer.key, []).append(str(layer.operator))
     listed = ", ".join(f"{key} ({', '.join(numbers)})" for key, numbers in sorted(by_key.items()))
     flash = max(_flash_bytes(program, library, boards, revision), default=0)
