@@ -194,7 +194,7 @@ class Interpreter:
 
 
 def _invoke(costs: Sequence[Cost], found: Sequence[Sample]) -> Sample:
-    """What Invoke() takes behind its last operator; in front of the first it is part of that one."""
+    """Counts of Invoke() behind its last operator; in front of the first it is part of that one."""
     last = costs[len(found)]
     return Sample(INVOKE, last.instructions, last.cycles)
 

@@ -43,7 +43,7 @@ class ModelWork:
 
     @property
     def stand_ins(self) -> dict[int, str]:
-        """What stood in for operators that were not measured, by operator."""
+        """Stand-ins for operators that were not measured, by operator."""
         return {one.operator: one.price.why for one in self.operators if one.price.why}
 
 

@@ -33,7 +33,7 @@ def _products(s: Shape) -> Counts:
 
 
 def _blocks(s: Shape) -> Counts:
-    """What CMSIS-NN's loops take besides: pixels are gathered, two pixels and four channels go together."""
+    """Counts of CMSIS-NN's loops besides: pixels are gathered, two pixels and four channels go together."""
     return {
         "window pixels": s.pixels * s.high * s.wide,
         "window taps": s.pixels * s.taps,

@@ -245,7 +245,7 @@ _WORDS = {SPEED: "fewest estimated cycles", RAM: "least RAM", FLASH: "least flas
 
 
 def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...]:
-    """What is taken and what it gives up, then a line for each other way, the next best first."""
+    """The way that is taken and what it gives up, then a line for each other way, the next best first."""
     able = sorted((way for way in others if not way.faults), key=lambda way: way.measure(objective))
     why = f"the {_WORDS[objective]} of {1 + len(able)} ways" if able else "the only way that is possible"
     lines = [

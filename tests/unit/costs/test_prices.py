@@ -53,7 +53,7 @@ def test_another_commit_is_priced_by_the_measured_one() -> None:
         ("NEVER_SEEN int8", "ADD int8 stands in for NEVER_SEEN int8"),
     ],
 )
-def test_another_type_or_operator_is_priced_by_one_that_was_measured(kernel: str, why: str) -> None:
+def test_other_types_are_priced_by_the_nearest_measured(kernel: str, why: str) -> None:
     price = M3.operator(Shape(kernel, 1, 1, 64, 1, 1, 64))
     assert not price.measured
     assert why in price.why
@@ -83,14 +83,14 @@ def test_wrappers_call_these_functions(shape: Shape, core: str, function: str) -
     assert function == "" or " " not in function
 
 
-def test_our_kernels_cost_what_the_choice_of_kernels_takes_them_for() -> None:
+def test_prices_of_our_kernels_are_those_of_the_choice() -> None:
     shape = Shape(f"{FAST}::Dense", 1, 1, 64, 1, 1, 12, form="OneFloor")
     work = costs_of(["cortex-m4"]).work(shape)
     assert work is not None
     assert round(Prices("cortex-m4", REFERENCE).call(shape).cycles) == work.cycles
 
 
-def test_an_eval_is_a_few_hundred_instructions_beside_its_function() -> None:
+def test_an_eval_takes_a_few_hundred_instructions() -> None:
     library = core_table("cortex-m3").library(CMSIS_NN)
     assert library is not None
     for key in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):

@@ -57,7 +57,7 @@ def test_a_table_is_what_its_text_says(core: str) -> None:
     assert parse(json.loads(dump(table))) == table
 
 
-def test_a_commit_that_was_not_measured_is_priced_by_the_one_that_was() -> None:
+def test_other_commits_are_priced_by_the_measured_one() -> None:
     library = core_table("cortex-m4").library(CMSIS_NN)
     assert library is not None
     measured, other = costs_of(["cortex-m4"], library.commit), costs_of(["cortex-m4"], "0" * 40)

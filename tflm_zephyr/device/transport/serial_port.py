@@ -24,11 +24,11 @@ _POLL_S = 0.05  # a port's own time-out stays as it is: changing it makes pyseri
 _WRITE_TIMEOUT_S = 10.0
 _DEFAULT_BAUDRATE = 115200
 _CAPABILITIES = Capabilities(reopens=True, can_flash=True)
-_OF_TERMINALS: tuple[type[Exception], ...] = ()
+_GONE: tuple[type[Exception], ...] = (OSError, TypeError, ValueError)
 if sys.platform != "win32":
     import termios
 
-    _OF_TERMINALS = (termios.error,)  # no OSError; pyserial lets it through while a port drains
+    _GONE += (termios.error,)  # no OSError; pyserial lets it through while a port drains
 _A_PORT = "A port is a device such as /dev/ttyACM0, or a URL such as socket://host:port"
 _HINTS = {
     errno.ENOENT: "Is the board plugged in and switched on?",
@@ -119,7 +119,7 @@ class SerialLink:
             self._port.flush()
         except serial.SerialTimeoutException as err:
             raise LinkBlockedError(f"the port took nothing more for {_WRITE_TIMEOUT_S:g} s") from err
-        except (OSError, TypeError, ValueError, *_OF_TERMINALS) as err:
+        except _GONE as err:
             raise LinkEndedError("the port is gone: unplugged, or its server ended") from err
 
     def _refused(self, err: BaseException) -> DeviceError:

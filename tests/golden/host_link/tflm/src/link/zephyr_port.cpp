@@ -209,7 +209,7 @@ int PutText(int character)
 				SendOne();
 				g_to_send.Put(byte);
 			} else {
-				done = !arch_irq_unlocked(key.key);
+				done = !arch_irq_unlocked(static_cast<unsigned>(key.key));
 			}
 		}
 		k_spin_unlock(&g_lock, key);
