@@ -91,7 +91,7 @@ def test_command_lines_are_found() -> None:
     found = command_lines(README)
     assert any(line.startswith("tflm-zephyr generate --app samples/digits/app.yaml") for line in found)
     assert any(line.startswith("tflm-zephyr run build/digits") for line in found)
-    assert len(found) > 8
+    assert len(found) > 6
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=IDS)
@@ -113,5 +113,5 @@ def test_files_that_are_named_exist(path: Path) -> None:
 def test_the_table_of_boards_is_what_boards_lists() -> None:
     from tflm_zephyr.boards.board import known_boards
 
-    section = text_of(README).partition("## Boards")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `([^`]+)` \|", section, re.M)) == set(known_boards())
+    page = text_of(ROOT / "docs" / "boards.md")
+    assert set(re.findall(r"^\| `([^`]+)` \|", page, re.M)) == set(known_boards())

@@ -128,9 +128,10 @@ def _ways(config: AppConfig, objective: str) -> tuple[Way, ...]:
     compiled = replace(plain, backend=COMPILED, fast_kernels=False, rows=False, larger=larger)
     rows = replace(compiled, rows=True, slower=_slower(config, objective))
     interpreted = replace(compiled, backend=INTERPRETER, ram=None, slower=None)
+    fast = "--optimize flash --backend compiled" if objective == FLASH else "--fast-kernels"
     every = (
-        Way("fast kernels", "--fast-kernels", _MORE_RAM, replace(compiled, fast_kernels=True)),
-        Way("fast kernels by rows", "--fast-kernels --rows", "some speed", replace(rows, fast_kernels=True)),
+        Way("fast kernels", fast, _MORE_RAM, replace(compiled, fast_kernels=True)),
+        Way("fast kernels by rows", f"{fast} --rows", "some speed", replace(rows, fast_kernels=True)),
         Way("compiled", "--backend compiled", "the speed of fast kernels", compiled),
         Way("compiled by rows", "--backend compiled --rows", "the speed of fast kernels", rows),
         Way("interpreter", "--backend interpreter", "RAM and flash", interpreted),
