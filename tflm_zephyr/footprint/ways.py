@@ -97,6 +97,13 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Ways]:
     return replace(made, notes=(*made.notes, *chosen.reasons)), chosen
 
 
+def all_ways(request: AppRequest) -> tuple[Way, ...]:
+    """All ways that the config leaves open, the fastest first; those that exceed a budget or a board come last."""
+    request = replace(request, shared=request.shared or SharedWork())
+    ways = _timed([_priced(request, way) for way in _ways(request.config, request.config.optimize or SPEED)])
+    return tuple(sorted(ways, key=lambda way: (bool(way.faults), way.measure(SPEED))))
+
+
 def generate_within(request: AppRequest) -> Generated:
     """The app by the way that its config asks for: the best by its objective, the fastest within a budget of flash.
 

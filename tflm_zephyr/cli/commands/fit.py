@@ -14,7 +14,7 @@ from tflm_zephyr.boards import Board, known_boards, load_board
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
-from tflm_zephyr.codegen import AppRequest, AppSpec, app_folder, identifier, with_held
+from tflm_zephyr.codegen import AppRequest, AppSpec, SharedWork, app_folder, identifier, with_held
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import (
     CLOSE,
@@ -22,6 +22,7 @@ from tflm_zephyr.footprint import (
     BoardFit,
     Runs,
     Verdict,
+    all_ways,
     generate_within,
     own_buffer,
     remedies,
@@ -50,15 +51,24 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     workspace = find_workspace_if_any(args.workspace, app=folder)
     boards = boards_of(config, workspace, say)
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(folder)
-    made = generate_within(AppRequest(config, folder, tflm, boards=boards, golden=False, compiler=compiler))
+    request = AppRequest(
+        config, folder, tflm, boards=boards, golden=False, compiler=compiler, shared=SharedWork()
+    )  # fmt: skip
+    made = generate_within(request)
+    ways = all_ways(request)
     fits = board_fits(folder, made, workspace, Runs(tuple(model.runs for model in config.models), _sure(made)))
     fails = any(fit.verdict.fits == NO for fit in fits)
-    plain = {"app": made.spec.name, "boards": report.fits_json(fits), "notes": list(made.notes)}
+    plain = {
+        "app": made.spec.name,
+        "boards": report.fits_json(fits),
+        "ways": report.ways_json(ways),
+        "notes": list(made.notes),
+    }
     return Done(
-        report.table(fits, made.notes),
+        report.table(fits, ways, made.notes),
         plain,
         1 if fails else 0,
-        terminal=lambda width: report.table_on_terminal(plain, fits, made.notes),
+        terminal=lambda width: report.table_on_terminal(plain, fits, ways, made.notes),
     )
 
 

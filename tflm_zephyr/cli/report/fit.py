@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE
-from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict
+from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict, Way
 
 if TYPE_CHECKING:
     from tflm_zephyr.cli.report.terminal import Drawn
@@ -43,27 +43,57 @@ def lines(fits: Sequence[BoardFit]) -> list[str]:
     return [text for fit in fits for text in _board(fit)]
 
 
-def table(fits: Sequence[BoardFit], notes: Iterable[str] = ()) -> str:
-    """Shown after `fit`: remarks on the app, then each verdict with its parts."""
+def table(fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str] = ()) -> str:
+    """Shown after `fit`: remarks on the app, each verdict with its parts, and the ways to run the models."""
     found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
-        found += [*_board(fit), *_parts(fit.verdict), *_compiled(fit.compiled)]
-    return "\n".join(found)
+        found += [*_board(fit), *_parts(fit.verdict)]
+    return "\n".join([*found, *_ways(ways)])
 
 
-def _compiled(verdict: Verdict | None) -> list[str]:
-    """The sizes with compiled code, where they are known."""
-    if verdict is None or verdict.flash is None or verdict.ram is None:
-        return []
-    sizes = f"flash {_use(verdict.flash)}, RAM {_use(verdict.ram)}"
-    return [f"    with --backend compiled: {sizes}: {_SAID[verdict.fits]}"]
+def _ways(ways: Sequence[Way]) -> list[str]:
+    """The ways as a table: RAM of the models, flash of the app and cycles, with the option that takes each."""
+    rows = [
+        (
+            f"{way.ram_bytes:,}",
+            "-" if way.flash_bytes is None else f"{way.flash_bytes:,}",
+            "-" if way.cycles is None else f"{way.cycles / 1e6:.2f}",
+            way.option,
+        )
+        for way in ways
+        if way.verdicts
+    ]
+    head = ("RAM", "flash", "M cycles", "")
+    lines = [
+        f"    {ram:>10} {flash:>11} {cycles:>9}  {option}".rstrip() for ram, flash, cycles, option in (head, *rows)
+    ]
+    faults = [f"    not {way.option}: {' and '.join(way.faults)}" for way in ways if way.faults]
+    return ["  ways to run it (flash and cycles are estimated):", *lines, *faults] if len(rows) > 1 else []
 
 
-def table_on_terminal(plain: Mapping[str, Any], fits: Sequence[BoardFit], notes: Iterable[str]) -> Drawn:
+def ways_json(ways: Iterable[Way]) -> list[dict[str, Any]]:
+    """The ways for programs; bytes throughout, null where nothing is known."""
+    return [
+        {
+            "name": way.name,
+            "option": way.option,
+            "gives_up": way.gives_up,
+            "ram_bytes": way.ram_bytes if way.verdicts else None,
+            "flash_bytes": way.flash_bytes,
+            "estimated_cycles": way.cycles,
+            "faults": list(way.faults),
+        }
+        for way in ways
+    ]
+
+
+def table_on_terminal(
+    plain: Mapping[str, Any], fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str]
+) -> Drawn:
     """The same with a bar for each memory of each board; `plain` is the document."""
     from tflm_zephyr.cli.report import terminal
 
-    return terminal.fit(plain, table(fits, notes).splitlines())
+    return terminal.fit(plain, table(fits, ways, notes).splitlines())
 
 
 def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:
@@ -101,7 +131,7 @@ def _board(fit: BoardFit) -> list[str]:
 
 def _remedy(remedy: Remedy) -> str:
     gains = ", ".join(
-        f"{gain:+} bytes of {name}"
+        f"{'gains' if gain > 0 else 'costs'} {abs(gain):,} bytes of {name}"
         for name, gain in (("flash", remedy.flash_gain_bytes), ("RAM", remedy.ram_gain_bytes))
         if gain
     )

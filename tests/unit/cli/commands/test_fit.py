@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -237,7 +238,20 @@ def test_compiled_code_stands_beside(tool: Tool) -> None:
     assert alone["compiled"] is None
     assert fit["compiled"]["ram"]["used_bytes"] < fit["ram"]["used_bytes"]
     assert sum(part["flash_bytes"] for part in alone["parts"]) < sum(part["flash_bytes"] for part in fit["parts"])
-    assert "    with --backend compiled: flash " in found.out
+    assert re.search(r"^ +[\d,]+ +[\d,]+ +[\d.]+  --backend compiled$", found.out, re.M)
+
+
+def test_all_ways_are_listed_with_the_option_that_takes_each(tool: Tool) -> None:
+    Path("net.tflite").write_bytes(mobilenet(24))
+    ways = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", "--json").json["ways"]
+    assert {way["name"]: way["option"] for way in ways}["interpreter"] == "--backend interpreter"
+    assert len(ways) == 5 and not any(way["faults"] for way in ways)
+    cycles = [way["estimated_cycles"] for way in ways]
+    assert cycles == sorted(cycles)
+    for way in ways[:2]:
+        words = way["option"].split()
+        (one,) = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", *words, "--json").json["boards"]
+        assert one["flash"]["used_bytes"] == way["flash_bytes"]
 
 
 def test_what_was_not_measured_of_compiled_code_is_at_least(tool: Tool) -> None:
