@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from tflm_zephyr.device.console.result import Arena
 from tflm_zephyr.device.session.base import (
-    BaseSession,
     Captured,
     Hello,
     Invocation,
@@ -16,6 +15,7 @@ from tflm_zephyr.device.session.base import (
     OperatorInfo,
     OperatorOutput,
     Profile,
+    Session,
     SessionCapabilities,
     TensorInfo,
 )
@@ -71,7 +71,7 @@ def hello_of(model: Model, **changes: object) -> Hello:
     return Hello(**{**plain, **changes})  # type: ignore[arg-type]
 
 
-class FakeSession(BaseSession):
+class FakeSession(Session):
     """See the module. `change(operator, output bytes)` is what the device's kernel makes of each operator's output.
 
     The model's outputs follow from a changed operator only where it is one whose outputs are the model's.
@@ -91,13 +91,20 @@ class FakeSession(BaseSession):
         **hello: object,
     ) -> None:
         self.model = parse_model(data)
-        self.hello = hello_of(self.model, **hello)
+        self._hello = hello_of(self.model, **hello)
         self._change, self._outputs, self._ticks, self._left = change, outputs, ticks, fails_after
         self._resets = resets
-        counts = self.hello.where != "host"
-        self.capabilities = SessionCapabilities(captures=counts, counts_ticks=counts)
         self.done: list[str] = []
         self.closed = False
+
+    @property
+    def hello(self) -> Hello:
+        return self._hello
+
+    @property
+    def capabilities(self) -> SessionCapabilities:
+        on_device = self.hello.where != "host"
+        return SessionCapabilities(captures=on_device, counts_ticks=on_device)
 
     def select(self, model: str) -> None:
         self.done.append(f"select {model}")

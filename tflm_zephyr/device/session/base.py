@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tflm_zephyr.device.console.result import Arena, Stacks
 
@@ -167,41 +167,10 @@ class Memory:
     link: LinkStatistics = LinkStatistics()
 
 
-_Self = TypeVar("_Self", bound="BaseSession")
+_Self = TypeVar("_Self", bound="Session")
 
 
-class BaseSession(ABC):
-    """The common part of sessions: a context manager that closes the session; `invoke_many` as single runs."""
-
-    @abstractmethod
-    def invoke(self, inputs: Sequence[bytes]) -> Invocation:
-        """See Session."""
-
-    @abstractmethod
-    def reset(self) -> None:
-        """See Session."""
-
-    def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
-        """See Session."""
-        for inputs, reset in zip(runs, resets, strict=True):
-            if reset:
-                self.reset()
-            yield self.invoke(inputs)
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the session's resources; a second call does nothing."""
-
-    def __enter__(self: _Self) -> _Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Session(Protocol):
+class Session(ABC):
     """One model on one device. A context manager, which always calls `close` at its end.
 
     Every method raises DeviceError when the device, the port or the emulator fails, and ModelError (a ToolError as
@@ -210,53 +179,61 @@ class Session(Protocol):
     """
 
     @property
+    @abstractmethod
     def capabilities(self) -> SessionCapabilities:
         """The operations that this session supports."""
-        ...
 
     @property
+    @abstractmethod
     def hello(self) -> Hello:
         """The device and its model, read when the session began or another model was selected."""
-        ...
 
+    @abstractmethod
     def select(self, model: str) -> None:
         """Select another of Hello.models, in its initial state. Raises DeviceError for an unknown one."""
 
+    @abstractmethod
     def invoke(self, inputs: Sequence[bytes]) -> Invocation:
         """Set every input (exactly Hello.inputs[i].bytes each), run once. State carries over from run to run.
 
         Raises DeviceError for a wrong number of inputs or a wrong size.
         """
-        ...
 
     def invoke_many(self, runs: Sequence[Sequence[bytes]], resets: Sequence[bool]) -> Iterator[Invocation]:
         """Yield the result of `invoke` for each of `runs`, with a reset before each run where `resets` is True."""
-        ...
+        for inputs, reset in zip(runs, resets, strict=True):
+            if reset:
+                self.reset()
+            yield self.invoke(inputs)
 
+    @abstractmethod
     def capture(self, inputs: Sequence[bytes]) -> Captured:
         """As `invoke`, with each operator's outputs as it ends, with the app's own plan and kernels."""
-        ...
 
+    @abstractmethod
     def profile(self, inputs: Sequence[bytes], runs: int) -> Profile:
         """Ticks of each operator in `runs` invocations with the same inputs."""
-        ...
 
+    @abstractmethod
     def tensor(self, index: int) -> bytes:
         """The bytes now at the place of tensor `index` of the main subgraph; another tensor may have overwritten it."""
-        ...
 
+    @abstractmethod
     def reset(self) -> None:
         """Set variable tensors and each operator's own state to their initial values."""
 
+    @abstractmethod
     def memory(self) -> Memory:
         """The use of arena and stacks, and the link's counters."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Release port, emulator and file; a second call does nothing."""
 
-    def __enter__(self) -> Session: ...
+    def __enter__(self: _Self) -> _Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()

@@ -13,7 +13,6 @@ from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import Kind, MalformedError, Mode, Request, RunAnswer, Space, TableOf
 from tflm_zephyr.device.session import refusals
 from tflm_zephyr.device.session.base import (
-    BaseSession,
     Captured,
     Hello,
     Invocation,
@@ -21,6 +20,7 @@ from tflm_zephyr.device.session.base import (
     Memory,
     OperatorOutput,
     Profile,
+    Session,
     SessionCapabilities,
 )
 from tflm_zephyr.device.session.channel import Channel, RefusedError, SessionLostError, checked
@@ -34,7 +34,7 @@ _TRIES = 3  # attempts at one operation
 _T = TypeVar("_T")
 
 
-class DeviceSession(BaseSession):
+class DeviceSession(Session):
     """See Session. The link is opened by `open` and closed by `close`."""
 
     def __init__(

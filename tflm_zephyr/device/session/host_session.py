@@ -9,7 +9,6 @@ from pathlib import Path
 from tflm_zephyr.device.console.result import Arena
 from tflm_zephyr.device.session import refusals
 from tflm_zephyr.device.session.base import (
-    BaseSession,
     Captured,
     Hello,
     Invocation,
@@ -17,6 +16,7 @@ from tflm_zephyr.device.session.base import (
     Memory,
     OperatorInfo,
     Profile,
+    Session,
     SessionCapabilities,
     TensorInfo,
 )
@@ -28,7 +28,7 @@ from tflm_zephyr.model import Model, Tensor, load_model
 _UNLIMITED = Limits(1 << 31, 1 << 31)
 
 
-class HostSession(BaseSession):
+class HostSession(Session):
     """See Session. `capture`, `profile` and `tensor` raise DeviceError: the package does not support them.
 
     A model's state carries over as on a device: when the model keeps a state, all inputs since the last reset are run

@@ -151,7 +151,7 @@ class TwoModels(FakeSession):
 
     def select(self, model: str) -> None:
         super().select(model)
-        self.hello = self.hellos[model]
+        self._hello = self.hellos[model]
 
     def invoke(self, inputs: Sequence[bytes]):  # type: ignore[no-untyped-def]
         done = super().invoke(inputs)

@@ -274,7 +274,7 @@ def test_which_of_several_outputs_is_judged_is_said(tool: Tool, bench: Bench, mo
     class Two(Slow):
         def __init__(self, **more: Any) -> None:
             super().__init__(**more)
-            self.hello = replace(self.hello, outputs=self.hello.outputs * 2)
+            self._hello = replace(self.hello, outputs=self.hello.outputs * 2)
 
     monkeypatch.setattr(targets, "open_session", lambda target, **more: Two())
     assert "  note: only output 0 of 2, y, is evaluated" in tool(*asked).out
