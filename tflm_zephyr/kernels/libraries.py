@@ -14,7 +14,8 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels.core import Core
 from tflm_zephyr.kernels.library import KernelLibrary
 from tflm_zephyr.kernels.registry import kernels_of
-from tflm_zephyr.kernels.revisions import PACKAGE, known
+from tflm_zephyr.kernels.revisions import PACKAGE, REVISIONS
+from tflm_zephyr.tflm import known_revision
 
 NAMES = ("cmsis_nn", "reference")
 
@@ -35,11 +36,11 @@ def kernel_library(
     on a 64-bit host. For cmsis_nn: optimise_for, "speed" or "size" when the build defines
     KERNELS_OPTIMIZED_FOR_..., which Zephyr's does not; transpose_conv, True when the build takes
     kernels/cmsis_nn/transpose_conv.cc, where Zephyr's module takes the reference kernel. revision: the TFLM commit,
-    "" for the pinned one; an unknown commit gets the facts of the newest known kernels (revisions.known).
+    "" for the pinned one; an unknown commit gets the facts of the newest known kernels (tflm.known_revision).
     """
     if name not in NAMES:
         raise AppError(f"no kernel library '{name}'", hint=f"Choose one of {', '.join(NAMES)}")
-    core = Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, known(revision))
+    core = Core(dsp or mve, mve, pointer_bytes, optimise_for, transpose_conv, known_revision(revision, REVISIONS))
     return KernelLibrary(name, core, MappingProxyType(dict(kernels_of(name, core.revision))))
 
 

@@ -25,8 +25,9 @@ from tflm_zephyr.kernels.operators import (
     signal,
     transposition,
 )
-from tflm_zephyr.kernels.revisions import known
+from tflm_zephyr.kernels.revisions import REVISIONS
 from tflm_zephyr.kernels.spec import Kernel, OperatorSpec, Specs
+from tflm_zephyr.tflm import known_revision
 
 FAMILIES: tuple[Mapping[str, Specs], ...] = (
     activations.OPERATORS,
@@ -49,7 +50,7 @@ FAMILIES: tuple[Mapping[str, Specs], ...] = (
 
 def operator_specs(revision: str = "") -> Mapping[str, OperatorSpec]:
     """The spec of each operator by key at a TFLM commit; "" is the pinned one, see revisions.known."""
-    return _specs(known(revision))
+    return _specs(known_revision(revision, REVISIONS))
 
 
 @cache

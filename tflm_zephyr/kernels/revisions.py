@@ -45,13 +45,6 @@ def same_cmsis_nn(commit: str) -> str:
 _COMMITS = frozenset(REVISIONS) - {PACKAGE}
 
 
-def known(revision: str) -> str:
-    """The known revision whose facts are nearest: "" is the pinned one, any that is not known has the newest's."""
-    if revision == "":
-        return PINNED_REVISION
-    return revision if revision in REVISIONS else REVISIONS[-1]
-
-
 def other_kernels(found: Mapping[str, str]) -> str:
     """The revisions in `found` whose kernels were not read, in words; "" when all were.
 

@@ -6,7 +6,7 @@ Apart from the data that is keyed by them, nothing else names these commits. doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -64,14 +64,14 @@ def data_folder(commit: str) -> str:
     return commit[:8]
 
 
-def known_revision(commit: str) -> str:
-    """The known revision whose facts hold or stand in for tflite-micro at `commit`.
+def known_revision(commit: str, known: Sequence[str] = tuple(KNOWN_PINS)) -> str:
+    """The revision of `known`, oldest first, whose facts hold or stand in for tflite-micro at `commit`.
 
     That is `commit` itself where it is known, PINNED_REVISION for "", and the newest for any other.
     """
     if not commit:
         return PINNED_REVISION
-    return commit if commit in KNOWN_PINS else list(KNOWN_PINS)[-1]
+    return commit if commit in known else known[-1]
 
 
 def sized_revision(commit: str) -> str:
