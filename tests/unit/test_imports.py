@@ -57,6 +57,22 @@ def test_a_face_lists_what_it_imports(face: str) -> None:
     assert listed_in(face) == {what for source, what in imports_of(face)}
 
 
+def test_a_face_lists_nothing_that_nobody_imports() -> None:
+    """Neither another room, nor a test, a benchmark or a script."""
+    taken = {
+        (face, name)
+        for folder in ("tflm_zephyr", "tests", "benchmarks", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+        for face, names in re.findall(
+            r"from tflm_zephyr\.([\w.]+) import (\([^)]*\)|.*)", path.read_text(encoding="utf-8")
+        )
+        for name in re.findall(r"\w+", names)
+    }
+    faces = sorted(public_faces() - {"root", "cli", "pytest_plugin"})  # pytest takes the last one's
+    unused = [f"{face}.{name}" for face in faces for name in sorted(listed_in(face)) if (face, name) not in taken]
+    assert not unused, "take them out of the face's __all__: " + ", ".join(unused)
+
+
 def listed_in(face: str) -> set[str]:
     """The names in the `__all__` of a room's face; of a package that has none, nothing."""
     listed = [node.value for node in tree_of(MODULES[face]).body if isinstance(node, ast.Assign)]

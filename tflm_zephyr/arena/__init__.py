@@ -4,33 +4,24 @@
 from __future__ import annotations
 
 from tflm_zephyr.arena.arena_plan import ArenaPlan, LibraryArena, PlanRequest, plan
-from tflm_zephyr.arena.arena_size import ArenaSize, arena_size
 from tflm_zephyr.arena.candidate_offsets import SEARCH_WORK
 from tflm_zephyr.arena.given_offsets import given_plan
-from tflm_zephyr.arena.head import HeadPlan, Placing
-from tflm_zephyr.arena.plan_file import PlanFile, load_plan
+from tflm_zephyr.arena.head import HeadPlan
+from tflm_zephyr.arena.plan_file import load_plan
 from tflm_zephyr.arena.preallocated import preallocated_tensors
 from tflm_zephyr.arena.requests import Constraints
-from tflm_zephyr.arena.shared_arena import SharedArena, shared_arena
-from tflm_zephyr.arena.static_plan import StaticArena, static_arena
-from tflm_zephyr.arena.tail import SLACK_BYTES, TailEstimate, estimate_tail
+from tflm_zephyr.arena.shared_arena import shared_arena
+from tflm_zephyr.arena.static_plan import static_arena
+from tflm_zephyr.arena.tail import SLACK_BYTES
 
 __all__ = [
     "SEARCH_WORK",
     "SLACK_BYTES",
     "ArenaPlan",
-    "ArenaSize",
     "Constraints",
     "HeadPlan",
     "LibraryArena",
-    "Placing",
-    "PlanFile",
     "PlanRequest",
-    "SharedArena",
-    "StaticArena",
-    "TailEstimate",
-    "arena_size",
-    "estimate_tail",
     "given_plan",
     "load_plan",
     "plan",

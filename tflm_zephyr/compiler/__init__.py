@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from tflm_zephyr.compiler.compilation import why_not
 from tflm_zephyr.compiler.ir import operands, row_operands, structs
-from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall, PixelRuns
+from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
 from tflm_zephyr.compiler.ir.kernels import Geometry, Kernel, Library, Rounding, TemplateArgument
 from tflm_zephyr.compiler.ir.layers import (
     ControlLayer,
-    FallbackKernel,
     FallbackLayer,
     InsideLayer,
     KernelLayer,
@@ -18,7 +17,7 @@ from tflm_zephyr.compiler.ir.layers import (
     members_of,
 )
 from tflm_zephyr.compiler.ir.rows import RowForm
-from tflm_zephyr.compiler.program import CompiledModel, Place
+from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.compiler.registry import FAST_KEYS
 from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
 from tflm_zephyr.compiler.work import ModelWork, called_shapes, compiled_work, interpreter_work
@@ -29,7 +28,6 @@ __all__ = [
     "CompiledModel",
     "CompilerOptions",
     "ControlLayer",
-    "FallbackKernel",
     "FallbackLayer",
     "FrontPoint",
     "Geometry",
@@ -40,8 +38,6 @@ __all__ = [
     "Layer",
     "Library",
     "ModelWork",
-    "PixelRuns",
-    "Place",
     "Rounding",
     "RowForm",
     "Search",

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from tflm_zephyr.documents.envelope import SCHEMA_VERSION, Document, enveloped
-from tflm_zephyr.documents.reading import checked, load_documents, parts_of
+from tflm_zephyr.documents.envelope import Document, enveloped
+from tflm_zephyr.documents.reading import checked, load_documents
 from tflm_zephyr.documents.schema import kinds, schema_text
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Document",
     "checked",
     "enveloped",
     "kinds",
     "load_documents",
-    "parts_of",
     "schema_text",
 ]

@@ -8,7 +8,7 @@ from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstima
 from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies, with_compiled_code
 from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
 from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
-from tflm_zephyr.footprint.ways import Way, Ways, all_ways, generate_within, optimized
+from tflm_zephyr.footprint.ways import Way, all_ways, generate_within
 
 __all__ = [
     "BY_MAP",
@@ -29,7 +29,6 @@ __all__ = [
     "Runs",
     "Verdict",
     "Way",
-    "Ways",
     "all_ways",
     "attribution",
     "changes",
@@ -37,7 +36,6 @@ __all__ = [
     "generate_within",
     "linked_kernels",
     "load_footprint",
-    "optimized",
     "own_buffer",
     "remedies",
     "verdict",

@@ -49,7 +49,7 @@ FAMILIES: tuple[Mapping[str, Specs], ...] = (
 
 
 def operator_specs(revision: str = "") -> Mapping[str, OperatorSpec]:
-    """The spec of each operator by key at a TFLM commit; "" is the pinned one, see revisions.known."""
+    """The spec of each operator by key at a TFLM commit; "" is the pinned one, see tflm.known_revision."""
     return _specs(known_revision(revision, REVISIONS))
 
 

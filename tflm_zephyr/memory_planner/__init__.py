@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.memory_planner import csv_files
-from tflm_zephyr.memory_planner.checker import WhyUnsafe, check_plan
+from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.memory_planner.linear_planner import linear
 from tflm_zephyr.memory_planner.packing import pack
@@ -13,7 +13,6 @@ from tflm_zephyr.memory_planner.problem import (
     InPlacePair,
     Plan,
     Problem,
-    SharedBytes,
     align_up,
     lower_bound,
     most_saved,
@@ -24,8 +23,6 @@ __all__ = [
     "InPlacePair",
     "Plan",
     "Problem",
-    "SharedBytes",
-    "WhyUnsafe",
     "align_up",
     "check_plan",
     "csv_files",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.row_planner.chain import Chain, Operation, RowTensor, Way, Window
-from tflm_zephyr.row_planner.dry_runs import DryRun, DryRuns
+from tflm_zephyr.row_planner.dry_runs import DryRuns
 from tflm_zephyr.row_planner.front import Cut, Segment, front
 from tflm_zephyr.row_planner.loops import Loop, folded, unfolded
 from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step
@@ -12,7 +12,6 @@ from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step
 __all__ = [
     "Chain",
     "Cut",
-    "DryRun",
     "DryRuns",
     "Loop",
     "Operation",

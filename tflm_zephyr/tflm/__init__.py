@@ -12,12 +12,11 @@ from tflm_zephyr.tflm.pins import (
     PINNED_REVISION,
     PINNED_ZEPHYR,
     ZEPHYR_4_4_REVISION,
-    Pins,
     data_folder,
     known_revision,
     sized_revision,
 )
-from tflm_zephyr.tflm.revision import KNOWN_REVISIONS, TflmRevision, tflm_of
+from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
 from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, StructSizes, cortex_m_sizes
 from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
@@ -26,12 +25,10 @@ __all__ = [
     "BOARD_SIZES_FILE",
     "KERNEL_SIZES_FILE",
     "KNOWN_PINS",
-    "KNOWN_REVISIONS",
     "PINNED_REVISION",
     "PINNED_ZEPHYR",
     "ZEPHYR_4_4_REVISION",
     "CustomOperator",
-    "Pins",
     "StructSizes",
     "TflmRevision",
     "ZephyrVersion",

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from tflm_zephyr.validation.inputs.files import read_samples
 from tflm_zephyr.validation.inputs.front_end import DeviceFrontEnd, FrontEnd, HostFrontEnd
-from tflm_zephyr.validation.inputs.sample import FORMATS, RESAMPLINGS, STDIN, InputOptions, Sample
+from tflm_zephyr.validation.inputs.sample import STDIN, InputOptions, Sample
 
 __all__ = [
-    "FORMATS",
-    "RESAMPLINGS",
     "STDIN",
     "DeviceFrontEnd",
     "FrontEnd",
