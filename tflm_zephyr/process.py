@@ -17,9 +17,9 @@ _GRACE_S = 0.7
 
 
 class _Children:
-    """The running children, and whether this process is ending: one table, as a signal ends a whole process.
+    """The running children, and whether this process is ending: the only state of a module, as signals are a process's.
 
-    `on_start` gets the command line of each.
+    `on_start` gets the command line of each within `shown`, whichever thread starts it.
     """
 
     def __init__(self) -> None:
@@ -42,9 +42,15 @@ def end_all(sig: signal.Signals = signal.SIGTERM) -> None:
         _signal_group(child, sig)
 
 
-def show(on_start: Callable[[str], None] | None) -> None:
-    """From now on `on_start` gets the command line of each child that starts, as a shell would take it: "$ git ..."."""
+@contextmanager
+def shown(on_start: Callable[[str], None]) -> Iterator[None]:
+    """Within the block `on_start` gets the command line of each child that starts, as for a shell: "$ git ..."."""
+    before = _CHILDREN.on_start
     _CHILDREN.on_start = on_start
+    try:
+        yield
+    finally:
+        _CHILDREN.on_start = before
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tflm_zephyr import process
 from tflm_zephyr.cli import main
 from tflm_zephyr.documents import checked
 
@@ -64,7 +63,6 @@ def tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
             checked(json.loads(said.out), " ".join(map(str, argv)))
         return Outcome(code, said.out, said.err)
 
-    monkeypatch.setattr(process._CHILDREN, "on_start", None)
     handlers = {sig: signal.getsignal(sig) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield run
     for sig, handler in handlers.items():

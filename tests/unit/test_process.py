@@ -25,6 +25,14 @@ def test_output_and_exit_code() -> None:
     assert (done.returncode, done.output, lines) == (3, "out\nerr\n", ["out", "err"])
 
 
+def test_command_lines_are_shown_within_the_block_alone() -> None:
+    shown: list[str] = []
+    with process.shown(shown.append):
+        process.run(python("1 + 1"))
+    process.run(python("2"))
+    assert shown == [f"$ {sys.executable} -c '1 + 1'"]
+
+
 def test_bytes_that_are_no_text_and_a_last_line_without_end() -> None:
     lines: list[str] = []
     done = process.run(python(r"import os; os.write(1, b'\xff\r\nlast')"), on_line=lines.append)

@@ -12,6 +12,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TextIO
@@ -78,9 +79,9 @@ def _execute(args: argparse.Namespace) -> int:
     try:
         if args.quiet and args.verbose:
             raise ToolError("--quiet and --verbose contradict each other", where=args.tflm_command, hint="Give one")
-        if args.verbose:
-            process.show(lambda line: write_out(line, sys.stderr))
-        done = handler(args, _say(sys.stderr if args.json else sys.stdout, quiet=args.quiet))
+        children = process.shown(lambda line: write_out(line, sys.stderr)) if args.verbose else nullcontext()
+        with children:
+            done = handler(args, _say(sys.stderr if args.json else sys.stdout, quiet=args.quiet))
         write_out(_document(args, done) if args.json else _shown(done), sys.stdout)
         return done.code
     except ToolError as err:
