@@ -104,7 +104,7 @@ NEIGHBOURS: Mapping[str, str] = {
 """Modules that the file of another one tests, by the name of the module or test file that has them."""
 ACROSS = {
     "benchmarks and documents": "test_imports test_licences test_lock test_mirror test_packaging test_pictures"
-    " test_readme test_rooms_picture test_style",
+    " test_readme test_rooms_picture test_style test_workflows",
     "several commands": "cli.test_hostile_models cli.test_same_numbers",
     "templates": "cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.backends.test_rows_app"
     " device.session.test_mlperf page.test_in_browser",

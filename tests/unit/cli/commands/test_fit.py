@@ -117,7 +117,7 @@ def test_generate_says_the_same(tool: Tool, large: Path, tmp_path: Path) -> None
 def test_a_board_that_nobody_knows(tool: Tool, model_file: Path) -> None:
     done = tool("fit", model_file, "-b", "frdm_k64f/mk64f12")
     assert done.code == 0
-    assert done.out.splitlines()[0] == "  frdm_k64f/mk64f12: no verdict: the size of its memory is not known here"
+    assert "  frdm_k64f/mk64f12: no verdict: the size of its memory is not known here" in done.out.splitlines()
 
 
 @pytest.fixture
