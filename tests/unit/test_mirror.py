@@ -31,7 +31,7 @@ NEIGHBOURS: Mapping[str, str] = {
     " __main__",
     "cli.commands.generate": "cli.app_options cli.commands.configuration cli.commands.app_writing cli.report.front",
     "codegen.library": "cli.commands.library",
-    "options.table": "options.choices options.option",
+    "options.table": "options.option",
     "validation.evaluation.running": "cli.commands.evaluate cli.report.evaluate validation.evaluation.data"
     " validation.evaluation.pool validation.evaluation.state",
     "validation.profile": "cli.commands.profile cli.report.profile",

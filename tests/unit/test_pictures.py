@@ -33,6 +33,7 @@ def test_the_drawings_are_up_to_date(tool: Tool, monkeypatch: pytest.MonkeyPatch
     assert "http" not in kept["terminal.svg"].replace("http://www.w3.org/2000/svg", "")
 
 
-def test_the_readme_shows_them() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert {path.name for path in PICTURES.iterdir()} == set(re.findall(r"docs/pictures/([\w.]+)", readme))
+def test_pages_show_them() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"pictures/([\w.]+)", page.read_text(encoding="utf-8"))}
+    assert {path.name for path in PICTURES.iterdir()} == shown

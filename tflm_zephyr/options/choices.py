@@ -40,7 +40,7 @@ def filled(config: _Config, given: Mapping[str, Any]) -> _Config:
 
 def _value(row: Row, value: Any) -> Any:
     if row.kind is bool:
-        return not row.default
+        return bool(value) != bool(row.default)
     if isinstance(value, Path):
         return value.parent.resolve() / value.name  # `..` then means the same wherever it is read again
     return tuple(value) if isinstance(value, list) else value
