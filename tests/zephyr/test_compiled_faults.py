@@ -26,8 +26,8 @@ extern "C" arm_cmsis_nn_status wrong_max_pool_s8(const cmsis_nn_context *context
 
 namespace models"""
 FAULTS = {
-    "parameter": ("Layer2Conv2d", ".input_offset = 128", ".input_offset = 127", 2, "CONV_2D"),
-    "plan": ("Layer4Conv2d", "(arena + 896)", "(arena + 0)", 4, "CONV_2D"),  # its scratch over its input
+    "parameter": ("Layer2Conv2d", "kParams = {128,", "kParams = {127,", 2, "CONV_2D"),
+    "plan": ("Layer4Conv2d", "(arena + 384)", "(arena + 0)", 4, "CONV_2D"),  # its scratch over its input
     "kernel": ("Layer5MaxPool2d", "arm_max_pool_s8", "wrong_max_pool_s8", 5, "MAX_POOL_2D"),
 }
 

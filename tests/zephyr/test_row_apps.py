@@ -62,7 +62,7 @@ def test_a_host_sees_the_layers_that_end_segments(apps: Path, tool: Tool) -> Non
     assert found["equal"] == found["samples"] == 3
     path = folder / "tflm" / "src" / "models" / "linked_layers.cpp"
     text = path.read_text()
-    path.write_text(text.replace(".input_offset = 64", ".input_offset = 63", 1))
+    path.write_text(text.replace("kParams = {64,", "kParams = {63,", 1))
     tool("build", folder, "--board", BOARDS[0])
     found = tool("verify", "--app", folder, "--board", BOARDS[0], "--random", "3", code=1, as_json=True)
     assert found["failure"]["operator"]["index"] > 0

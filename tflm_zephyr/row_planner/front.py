@@ -135,7 +135,7 @@ class _Sizes:
             (
                 min(chain.aligned(tensors[given].size),
                     chain.aligned(tensors[taken].size) - chain.aligned(max(0, distance)))
-                for (given, taken), distance in run.schedule.distances.items()
+                for (given, taken), distance in run.outline.distances.items()
                 if chain.can_share(given, taken)
             ),
             default=0,
@@ -194,15 +194,15 @@ def _paced(
         if pace.rows >= rows > 1:
             return
         run = sizes.run(first, last, pace)
-        used, cost = sizes.by_rows(run, first, last), run.schedule.cost(chain)
+        used, cost = sizes.by_rows(run, first, last), run.outline.cost(chain)
         if used >= worst:
-            yield None, len(run.schedule.steps)
+            yield None, run.work
             if pace.most == 1:
                 return
             continue
         fresh = (used, cost) not in seen
         seen.add((used, cost))
-        yield (Segment(first, last, pace, used, cost, run=run) if fresh else None), len(run.schedule.steps)
+        yield (Segment(first, last, pace, used, cost, run=run) if fresh else None), run.work
         if cost <= _NEGLIGIBLE * total:
             return
 
