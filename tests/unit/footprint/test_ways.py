@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.checkout import ROOT
+from tests.helpers.small_models import unary
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import AppRequest, Generated
 from tflm_zephyr.errors import AppError, PlanError
@@ -63,6 +64,14 @@ def test_the_fastest_way_has_fast_kernels(tmp_path: Path) -> None:
     assert app.config.fast_kernels and not app.config.rows
     assert app.notes[-6].startswith("optimize speed: fast kernels (--fast-kernels), the fewest estimated cycles of 5")
     assert [note for note in app.notes if note.startswith("or interpreter (--backend interpreter): ")]
+
+
+@pytest.mark.parametrize("objective", ["speed", "ram", "flash"])
+def test_of_equal_ways_the_simplest_is_taken(objective: str, tmp_path: Path) -> None:
+    """Fast kernels and rows change nothing of a float operator that works by elements."""
+    (tmp_path / "relu.tflite").write_bytes(unary("RELU", "float32"))
+    app = made(tmp_path, tmp_path / "relu.tflite", optimize=objective)
+    assert app.config.backend == "compiled" and not app.config.fast_kernels and not app.config.rows
 
 
 def test_budgets_hold_for_the_best_way(tmp_path: Path) -> None:
