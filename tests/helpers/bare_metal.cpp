@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of bare_metal.py around one model's layers: no operating system, output by semihosting. program.inc is
-// written for the model: LAYERS_HEADER, MODEL, INPUTS, OUTPUTS (statements), and with CHECKED also LAYERS and MOST.
+// written for the model: LAYERS_HEADER, MODEL, the statements START, INPUTS and OUTPUTS, and with CHECKED also LAYERS
+// and MOST.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -70,6 +71,7 @@ void CheckRows(int32_t number, int32_t first, const uint8_t *rows, int32_t size)
 [[gnu::noinline]] int32_t Run()
 {
 	std::memset(g_arena, 0x5a, sizeof(g_arena));
+	START
 	INPUTS
 	int32_t different = 0, count;
 	LAYERS
@@ -93,6 +95,7 @@ constexpr uint32_t kPaint = 0xa5c3a5c3;
 [[gnu::noinline]] int32_t Run()
 {
 	std::memset(g_arena, 0x5a, sizeof(g_arena));
+	START
 	INPUTS
 	uint32_t *top;
 	asm volatile("mov %0, sp" : "=r"(top));

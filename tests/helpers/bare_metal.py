@@ -19,7 +19,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from tests.helpers.compiled_check import random_bytes
-from tests.helpers.compiled_host import Checkouts, generated
+from tests.helpers.compiled_host import Checkouts, generated, has_variables
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import render
 from tflm_zephyr.codegen.backends.compiled import layers_stack_bytes, runtime_of
@@ -295,7 +295,10 @@ def _model_text(
     for tensor, data in zip(main.inputs, inputs, strict=True):
         copies.append(f"std::memcpy(g_arena + {program.offsets[tensor]}, g_blob + {at}, {len(data)});")
         at += len(data)
-    lines = [f'#define LAYERS_HEADER "{name}_layers.hpp"', f"#define MODEL models::{name}", _macro("INPUTS", copies)]
+    start = ["if (!MODEL::Prepare(g_arena)) return -1;"] if program.flags else []
+    start += ["MODEL::ResetState(g_arena);"] if has_variables(program) else []
+    lines = [f'#define LAYERS_HEADER "{name}_layers.hpp"', f"#define MODEL models::{name}"]
+    lines += [_macro("START", start), _macro("INPUTS", copies)]
     if kind is Build.CHECKED:
         most = max([len(layer.members) for layer in program.segments], default=1)
         lines += ["#define CHECKED", f"#define MOST {most}", _macro("LAYERS", _checked_layers(program, expected, at))]
