@@ -44,7 +44,8 @@ from tflm_zephyr.build.workspace import Workspace, find_workspace  # noqa: E402
 from tflm_zephyr.codegen import AppRequest, Generated, app_files, generate, render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.footprint import Way, generate_within, optimized, verdict  # noqa: E402
+from tflm_zephyr.footprint import Way, generate_within, verdict  # noqa: E402
+from tflm_zephyr.footprint.ways import optimized  # noqa: E402
 from tflm_zephyr.host import run_many  # noqa: E402
 from tflm_zephyr.model import without_offline_plan  # noqa: E402
 from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig, ModelConfig  # noqa: E402

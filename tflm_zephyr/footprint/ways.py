@@ -21,7 +21,7 @@ from tflm_zephyr.codegen import (
     generate,
     more_flash_bytes,
 )
-from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError
+from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.footprint.estimate import NO, Runs, Verdict, verdict
 from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
 from tflm_zephyr.plain_values import MOST_PERCENT
@@ -39,7 +39,7 @@ class Way:
     `option` takes it. `ram_bytes` are the arenas of all models, `flash_bytes` the estimate of the whole app on the
     board that takes the most, None where that is not known. `verdicts` has each board's. `work` is that of compiled
     code; `cycles` are estimated, None where no kernel was measured. `faults` are the budgets that it exceeds and the
-    boards that it does not fit, or why it cannot be made.
+    boards that it does not fit, or why it cannot be made, which is `refusal`.
     """
 
     name: str
@@ -52,13 +52,17 @@ class Way:
     work: EstimatedWork | None = None
     cycles: int | None = None
     faults: tuple[str, ...] = ()
+    refusal: ToolError | None = None
 
     def measure(self, objective: str) -> tuple[float, ...]:
-        """The smaller, the better: the objective first, then time, RAM and flash in this order; then fewer options."""
+        """The smaller, the better: the objective first, then time, RAM and flash in this order; then fewer options.
+
+        Time is the cycles, and where none were measured the work that the way adds to the model's.
+        """
         flash = inf if self.flash_bytes is None else self.flash_bytes
-        time = inf if self.cycles is None else self.cycles
+        time = (inf if self.cycles is None else self.cycles, 0.0 if self.work is None else self.work.slower)
         ram, options = float(self.ram_bytes), self.config.fast_kernels + self.config.rows
-        order = {SPEED: (time, ram, flash), RAM: (ram, time, flash), FLASH: (flash, time, ram)}[objective]
+        order = {SPEED: (*time, ram, flash), RAM: (ram, *time, flash), FLASH: (flash, *time, ram)}[objective]
         return (*order, options)
 
 
@@ -79,11 +83,15 @@ class Ways:
 def optimized(request: AppRequest, objective: str) -> tuple[Generated, Ways]:
     """The app by the way that is best by `objective` within the budgets of its config, and all ways.
 
-    Raises AppError where no way is within them, which says for each what is short by how much.
+    Raises AppError where no way is within them, which says for each what is short by how much, and what every way
+    refuses alike as it is.
     """
     request = replace(request, shared=request.shared or SharedWork())
     kinds = _ways(request.config, objective)
     ways = _timed([_priced(request, way) for way in kinds])
+    first = ways[0].refusal
+    if first is not None and all(str(way.refusal) == str(first) for way in ways):
+        raise first
     if all(way.faults for way in ways):
         ways += [_priced(request, way) for way in _last_resorts(request.config, kinds)]
     able = [way for way in ways if not way.faults]
@@ -179,7 +187,7 @@ def _priced(request: AppRequest, way: Way) -> Way:
             way = replace(way, config=replace(way.config, larger=allowed))
             made = generate(replace(request, config=way.config, golden=False))
     except (AppError, BuildError, ModelError, PlanError) as error:
-        return replace(way, faults=(error.what,))
+        return replace(way, faults=(error.what,), refusal=error)
     ram, flash = sum(model.arena.bytes for model in made.spec.models), _flash_bytes(made)
     priced = replace(way, ram_bytes=ram, flash_bytes=flash, verdicts=_verdicts(made), work=estimated_work(made.spec))
     return replace(priced, faults=tuple(_faults(priced, request.config, made)))
@@ -256,7 +264,8 @@ _WORDS = {SPEED: "fewest estimated cycles", RAM: "least RAM", FLASH: "least flas
 def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...]:
     """The way that is taken and what it gives up, then a line for each other way, the next best first."""
     able = sorted((way for way in others if not way.faults), key=lambda way: way.measure(objective))
-    why = f"the {_WORDS[objective]} of {1 + len(able)} ways" if able else "the only way that is possible"
+    words = "least work, as no cycles are known," if objective == SPEED and best.cycles is None else _WORDS[objective]
+    why = f"the {words} of {1 + len(able)} ways" if able else "the only way that is possible"
     lines = [
         f"optimize {objective}: {best.name} ({best.option}), {why}",
         f"it takes {sizes(best)}; it gives up {best.gives_up}",

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.checkout import ROOT
+from tests.helpers.row_networks import row_network
 from tests.helpers.small_models import unary
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import AppRequest, Generated
-from tflm_zephyr.errors import AppError, PlanError
+from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import Runs, generate_within, verdict
 from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
@@ -72,6 +73,24 @@ def test_of_equal_ways_the_simplest_is_taken(objective: str, tmp_path: Path) -> 
     (tmp_path / "relu.tflite").write_bytes(unary("RELU", "float32"))
     app = made(tmp_path, tmp_path / "relu.tflite", optimize=objective)
     assert app.config.backend == "compiled" and not app.config.fast_kernels and not app.config.rows
+
+
+def test_speed_takes_no_rows_where_no_cycles_are_known(tmp_path: Path) -> None:
+    """Float convolutions, whose kernels were not measured: by rows they take less RAM and do more work."""
+    (tmp_path / "net.tflite").write_bytes(row_network(6, 6, "float32"))
+    speed, least = (made(tmp_path, tmp_path / "net.tflite", optimize=objective) for objective in ("speed", "ram"))
+    assert least.config.rows and not speed.config.rows
+    assert any("the least work, as no cycles are known, of 5 ways" in note for note in speed.notes)
+
+
+def test_what_every_way_refuses_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "hybrid.tflite").write_bytes(unary("RELU", "float32", out="int8"))
+    refusals = []
+    for options in ({}, {"optimize": "speed"}, {"optimize": "flash", "ram": 1000}):
+        with pytest.raises(ModelError) as caught:
+            made(tmp_path, tmp_path / "hybrid.tflite", **options)
+        refusals.append(str(caught.value))
+    assert refusals[0].count("RELU") == 1 and len(set(refusals)) == 1
 
 
 def test_budgets_hold_for_the_best_way(tmp_path: Path) -> None:
