@@ -126,7 +126,7 @@ def _changed(struct: structs.Struct, change: rows.Change) -> Iterator[str]:
     name = struct.name
     yield f"{'auto' if struct.zeroed else struct.type} params = {name};"
     if change is rows.Change.PADDED:
-        yield "params.left_padding[1] = std::min(window.padding, count);"
+        yield "params.left_padding[1] = std::min<int32_t>(window.padding, count);"
         yield "params.right_padding[1] = count - params.left_padding[1] - window.rows;"
     elif change is rows.Change.PADDING:
         yield f"params.{'padding_values.height' if struct.zeroed else 'padding.h'} = window.padding;"
