@@ -3,7 +3,8 @@
 
 Each .tflite file becomes an app for each board by each way: RAM of the arena, flash of the whole app and cycles of an
 inference are estimates, as `tflm-zephyr generate --optimize` has them, and a model that is refused has the refusal's
-line. Nothing is built without --run:
+line. Ways: the interpreter; compiled code as it is, by rows, with fast kernels, with both; `--optimize` speed, ram and
+flash; and apps that answer a host (`--host-link`), which are generated only. Nothing is built without --run:
 
     host     compiled code on this machine: each layer's whole output, compared with TFLM's, in arenas that held other
              bytes; the interpreter: TFLM on this machine with the app's memory plan and without
@@ -52,22 +53,22 @@ from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig, ModelConfig  #
 from tflm_zephyr.tflm import TflmRevision, tflm_of  # noqa: E402
 
 BOARDS = ("mps2/an385", "mps2/an386")
-OPTIMIZED = {f"--optimize {measure}": measure for measure in ("speed", "ram", "flash")}
-LINKS = {f"--host-link --backend {name}": name for name in (COMPILED, INTERPRETER)}
+OPTIMIZED = ("speed", "ram", "flash")
+LINKS = {"link-interpreter": INTERPRETER, "link-compiled": COMPILED}
 PLAIN: Mapping[str, Callable[[AppConfig], AppConfig]] = {
     "interpreter": lambda app: replace(app, backend=INTERPRETER),
     "compiled": lambda app: replace(app, backend=COMPILED),
-    "--rows": lambda app: replace(app, backend=COMPILED, rows=True),
-    "--fast-kernels": lambda app: replace(app, backend=COMPILED, fast_kernels=True),
-    "--fast-kernels --rows": lambda app: replace(app, backend=COMPILED, fast_kernels=True, rows=True),
+    "rows": lambda app: replace(app, backend=COMPILED, rows=True),
+    "fast-kernels": lambda app: replace(app, backend=COMPILED, fast_kernels=True),
+    "fast-kernels-rows": lambda app: replace(app, backend=COMPILED, fast_kernels=True, rows=True),
 }
 WAYS = (*PLAIN, *OPTIMIZED, *LINKS)
 _NAMES = {
     "interpreter": "interpreter",
     "compiled": "compiled",
-    "--rows": "compiled by rows",
-    "--fast-kernels": "fast kernels",
-    "--fast-kernels --rows": "fast kernels by rows",
+    "rows": "compiled by rows",
+    "fast-kernels": "fast kernels",
+    "fast-kernels-rows": "fast kernels by rows",
 }
 """The names of footprint.ways by way, for their cycles."""
 RUNS = ("host", "qemu", "zephyr")
@@ -85,7 +86,7 @@ class Entry:
     `result` is EQUAL, GENERATED, a refusal's line, or a fault's, which `fault` marks.
     """
 
-    model: str
+    path: Path
     board: str
     way: str
     result: str = GENERATED
@@ -97,6 +98,11 @@ class Entry:
     seconds: float = 0.0
     taken: str = ""
     made: Generated | None = field(default=None, repr=False)
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.path.stem
 
     def line(self) -> str:
         """The entry's row."""
@@ -129,7 +135,7 @@ class Zoo:
 
     def entries(self, model: Path, board: str, ways: Sequence[str]) -> Iterator[Entry]:
         """The model by each way; the plain ways get their cycles from the ways that `--optimize speed` compares."""
-        entries = {way: self._generated(model, board, way) for way in dict.fromkeys((*ways, "--optimize speed"))}
+        entries = {way: self._generated(model, board, way) for way in dict.fromkeys((*ways, "speed"))}
         known = self._cycles(model, board)
         for way, entry in entries.items():
             name = entry.taken or _NAMES.get(way, "")
@@ -143,18 +149,18 @@ class Zoo:
             yield entry
 
     def _generated(self, model: Path, board: str, way: str) -> Entry:
-        entry = Entry(model.stem, board, way)
+        entry = Entry(model, board, way)
         start = time.process_time()
-        self._guarded(entry, lambda one: self._generate(one, model))
+        self._guarded(entry, self._generate)
         entry.seconds = time.process_time() - start
         return entry
 
-    def _generate(self, entry: Entry, model: Path) -> None:
-        config = _config(model, entry.board)
+    def _generate(self, entry: Entry) -> None:
+        config = _config(entry.path, entry.board)
         # A whole app with its golden outputs where it is to be built.
         request = AppRequest(config, self.folder / "app", self.tflm, golden=self.run == "zephyr")
         if entry.way in OPTIMIZED:
-            made, ways = optimized(request, OPTIMIZED[entry.way])
+            made, ways = optimized(request, entry.way)
             entry.cycles, entry.taken = ways.taken.cycles, ways.taken.name
         elif entry.way in LINKS:
             made = generate(replace(request, config=replace(config, host_link=True, backend=LINKS[entry.way])))
@@ -183,7 +189,7 @@ class Zoo:
             with _limited(self.limit):
                 step(entry)
         except ToolError as error:
-            entry.result, entry.refused = str(error), True
+            entry.result, entry.refused = str(error).removeprefix(f"{entry.path}: "), True
         except SlowError:
             entry.result, entry.fault = f"FAULT: longer than {self.limit:g} s", True
         except Exception as error:  # a bug's traceback is what is looked for
@@ -277,7 +283,7 @@ def _compare(entries: Sequence[Entry]) -> None:
         "flash": lambda entry: entry.flash,
     }
     for entry in entries:
-        measure = measures[OPTIMIZED[entry.way]] if entry.way in OPTIMIZED else None
+        measure = measures.get(entry.way)
         own = None if measure is None else measure(entry)
         if measure is None or own is None:
             continue
@@ -290,6 +296,8 @@ def _compare(entries: Sequence[Entry]) -> None:
 def summary(model: str, entries: Sequence[Entry]) -> str:
     """A model's line: the interpreter's RAM, flash and cycles, and those of each `--optimize`."""
     by_way = {entry.way: entry for entry in entries}
+    if all(entry.refused for entry in entries):
+        return _row((model, "", "", "", "", entries[0].result))
     cells = [model]
     for way in ("interpreter", *OPTIMIZED):
         entry = by_way[way]
@@ -306,7 +314,7 @@ def _kib(size: int | None) -> str:
 
 
 TITLES = ("model", "way", "RAM", "flash", "est. cycles", "CPU s", "result")
-SUMMARY_TITLES = ("model", "interpreter", *OPTIMIZED, "outputs")
+SUMMARY_TITLES = ("model", "interpreter", *(f"--optimize {measure}" for measure in OPTIMIZED), "outputs")
 
 
 def tables(zoo: Zoo, models: Sequence[Path], boards: Sequence[str], args: argparse.Namespace) -> list[Entry]:
@@ -318,14 +326,15 @@ def tables(zoo: Zoo, models: Sequence[Path], boards: Sequence[str], args: argpar
         for cells in (titles, ["---"] * len(titles)):
             say(_row(cells))
         for model in models:
-            entries = []
-            for entry in zoo.entries(model, board, args.ways):
-                entries.append(replace(entry, made=None))
-                if not args.summary:
-                    say(entry.line())
+            entries = [replace(entry, made=None) for entry in zoo.entries(model, board, args.ways)]
+            found += entries
             if args.summary:
                 say(summary(model.stem, entries))
-            found += entries
+            elif len({entry.result for entry in entries if entry.refused}) == 1 and all(one.refused for one in entries):
+                say(replace(entries[0], way="all").line())
+            else:
+                for entry in entries:
+                    say(entry.line())
     return found
 
 
