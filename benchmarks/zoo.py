@@ -12,7 +12,7 @@ flash; and apps that answer a host (`--host-link`), which are generated only. No
     zephyr   whole apps, built by west, with their self-tests in QEMU
 
 All comparisons are byte by byte; on this machine alone, whose compiler fuses operations, floats may differ by 1e-5.
-`--summary` prints a line for each model: the interpreter's app beside those of `--optimize`. The exit code is 1 where
+`--summary` prints a line for each model: KiB of RAM / KiB of flash / million cycles by each way. The exit code is 1 where
 outputs differ, a bug shows its traceback, a way takes longer than --limit, or a way is better than the one that
 `--optimize` took.
 
@@ -294,13 +294,11 @@ def _compare(entries: Sequence[Entry]) -> None:
 
 
 def summary(model: str, entries: Sequence[Entry]) -> str:
-    """A model's line: the interpreter's RAM, flash and cycles, and those of each `--optimize`."""
-    by_way = {entry.way: entry for entry in entries}
+    """A model's line: RAM, flash and cycles by each way, and how they ended."""
     if all(entry.refused for entry in entries):
-        return _row((model, "", "", "", "", entries[0].result))
+        return _row((model, *[""] * len(entries), entries[0].result))
     cells = [model]
-    for way in ("interpreter", *OPTIMIZED):
-        entry = by_way[way]
+    for entry in entries:
         if entry.ram is None:
             cells.append(entry.result)
             continue
@@ -314,7 +312,6 @@ def _kib(size: int | None) -> str:
 
 
 TITLES = ("model", "way", "RAM", "flash", "est. cycles", "CPU s", "result")
-SUMMARY_TITLES = ("model", "interpreter", *(f"--optimize {measure}" for measure in OPTIMIZED), "outputs")
 
 
 def tables(zoo: Zoo, models: Sequence[Path], boards: Sequence[str], args: argparse.Namespace) -> list[Entry]:
@@ -322,7 +319,7 @@ def tables(zoo: Zoo, models: Sequence[Path], boards: Sequence[str], args: argpar
     found: list[Entry] = []
     for board in boards:
         say(f"\n{board}\n")
-        titles = SUMMARY_TITLES if args.summary else TITLES
+        titles = ("model", *args.ways, "result") if args.summary else TITLES
         for cells in (titles, ["---"] * len(titles)):
             say(_row(cells))
         for model in models:
@@ -345,13 +342,14 @@ def main() -> int:
     parser.add_argument("-b", "--board", action="append", help=f"default: {' '.join(BOARDS)}; may be repeated")
     parser.add_argument("--run", choices=RUNS, default="", help="build and run what is generated, and compare")
     parser.add_argument("--models", nargs="*", default=[], metavar="NAME", help="just these models")
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS, metavar="WAY", help="just these ways")
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, metavar="WAY", help=f"of {' '.join(WAYS)}; default: all, in a summary four"
+    )
     parser.add_argument("--summary", action="store_true", help="a line for each model")
     parser.add_argument("--limit", type=float, default=60, metavar="SECONDS", help="CPU time of a way (default: 60)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="work there, and find compiled kernels there again")
     args = parser.parse_args()
-    if args.summary:
-        args.ways = ("interpreter", *OPTIMIZED)
+    args.ways = args.ways or (("interpreter", *OPTIMIZED) if args.summary else WAYS)
     models = sorted(path for path in args.folder.glob("*.tflite") if not args.models or path.stem in args.models)
     if not models:
         parser.error(f"no such .tflite file in {args.folder}")
