@@ -27,6 +27,7 @@ _FILES: Mapping[str, str] = {
     "include/tflm_zephyr/tensor.hpp": "src/tensor.hpp.j2",
     "include/tflm_zephyr/tflm.h": "tflm.h.j2",
     "src/fast_kernels.hpp": "src/fast_kernels.hpp.j2",
+    "src/integrity.hpp": "src/integrity.hpp.j2",
     "src/models/{}.cpp": "src/models/model.cpp.j2",
     "src/models/{}_c.cpp": "model_c.cpp.j2",
     "src/models/{}_data.S": "src/models/model_data.S.j2",

@@ -62,6 +62,7 @@ set(TFLM_MODEL_FILES
   include/tflm_zephyr/tensor.hpp
   include/tflm_zephyr/tflm.h
   library.cmake
+  src/integrity.hpp
   src/models/scores.cpp
   src/models/scores.tflite
   src/models/scores_c.cpp

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -232,6 +233,7 @@ class Compiled(Backend):
             }
         runtime = runtime_of(model)
         program = runtime.program
+        laid = layer_code.constant_section(program) if app.model_data == "binary" else layer_code.constant_bytes(program)
         code = layer_code.ModelCode(program)
         return {
             "program": program,
@@ -247,6 +249,9 @@ class Compiled(Backend):
             "call_of": cxx.call,
             "success": cxx.SUCCESS,
             "constants": code.constants,
+            "constants_size": len(laid),
+            "constants_alignment": max((constant.alignment for constant in program.constants), default=1),
+            "constants_crc32": zlib.crc32(laid),
             "cores": runtime.cores,
             "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(layer_code.functions_of(program)),

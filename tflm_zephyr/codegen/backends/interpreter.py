@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, registrations
-from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec
+from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec, StaticPlan
 from tflm_zephyr.codegen.preallocated_buffers import check_symbols
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.shared_arena import share_arena
@@ -111,7 +113,13 @@ class Interpreter(Backend):
     def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
         """See Backend."""
         arena = "shared" if app.shared_arena else "recorded" if app.record else "measured" if app.measure else "own"
+        values: dict[str, object] = {}
+        if model is not None:
+            runtime = runtime_of(model)
+            values["constants_crc32"] = zlib.crc32(runtime.data)
+            values["plan_crc32"] = None if runtime.static_plan is None else _plan_crc32(app, runtime.static_plan)
         return {
+            **values,
             "arena_template": f"parts/model_{arena}_arena.jinja",
             "slot_type": slot_type(app),
             # A release prints no names of tensor types, unless operators of the user's do.
@@ -121,6 +129,12 @@ class Interpreter(Backend):
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:
         """The flatbuffer that the assembler takes in."""
         return {f"src/models/{model.ident}.tflite": model.runtime.data} if app.model_data == "binary" else {}
+
+
+def _plan_crc32(app: AppSpec, plan: StaticPlan) -> int:
+    """CRC-32 of the plan's table with its last, empty slot, as a little-endian core has it."""
+    units = [value // 16 for slot in (*plan.slots, (0, 0)) for value in slot]
+    return zlib.crc32(struct.pack(f"<{len(units)}{'H' if slot_type(app) == 'uint16_t' else 'I'}", *units))
 
 
 def _parts(app: AppSpec, model: ModelSpec) -> tuple[SizePart, ...]:

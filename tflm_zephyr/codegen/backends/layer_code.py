@@ -288,6 +288,14 @@ def constant_bytes(program: CompiledModel) -> bytes:
     return b"".join(constant.data for constant in program.constants)
 
 
+def constant_section(program: CompiledModel) -> bytes:
+    """The section that the assembler makes of the constants: each aligned, an empty one with a byte of its own."""
+    section = b""
+    for constant in program.constants:
+        section += bytes(-len(section) % constant.alignment) + (constant.data or b"\0")
+    return section
+
+
 def functions_of(program: CompiledModel) -> tuple[str, ...]:
     """The functions of CMSIS-NN that the layers call, sorted."""
     return tuple(sorted({kernel.name for kernel in program.kernels if kernel.library is Library.CMSIS_NN}))

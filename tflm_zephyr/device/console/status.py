@@ -23,6 +23,11 @@ STATUS: Mapping[int, str] = MappingProxyType(
         9: "TFLM requests other buffers than the app's static plan has; generate the app again",
         10: "a preallocated tensor's buffer is too small or not aligned, or the tensor is not preallocated",
         11: "rows of the streamed input are missing, are too many, or came in another order",
+        12: "the model's constants are damaged: flash has other bytes than the app was generated with",
+        13: "the table of the memory plan is damaged: flash has other bytes than the app was generated with",
+        14: "bytes before or behind the tensor arena were written",
+        15: "the thread's stack is used up; enlarge it (CONFIG_MAIN_STACK_SIZE)",
+        16: "checks are off (CONFIG_TFLM_APP_CHECKS)",
     }
 )
 _FAULTS: Mapping[int, str] = MappingProxyType(

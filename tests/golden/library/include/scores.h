@@ -24,12 +24,21 @@ extern "C" {
 // -EINVAL    a tensor or a buffer is not what it was when this code was generated
 // -EIO       a kernel failed
 // -EAGAIN    scores_init() was not called, or failed
+// -EBADMSG   the model's constants are damaged
+// -EILSEQ    the memory plan is damaged
+// -EFAULT    bytes before or behind the arena were written
+// -EOVERFLOW the thread's stack is used up
+// -ENOSYS    scores_check() without CONFIG_TFLM_ZEPHYR_CHECKS
 // Makes the model ready. Calling it again starts afresh.
 int scores_init(void);
 // Runs the model once.
 int scores_invoke(void);
 // Clears variable tensors: the state of a recurrent or streaming model.
 int scores_reset(void);
+
+// 0 unless the constants, the memory plan, the bytes around the arena or the end of the calling thread's stack are
+// damaged. scores_init() checks constants and plan, scores_invoke() arena and stack.
+int scores_check(void);
 
 // Bytes of the arena; what the memory plan (head) and persistent objects (tail) took of it, 0 before init.
 void scores_arena(size_t *size, size_t *head, size_t *tail);

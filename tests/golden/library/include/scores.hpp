@@ -20,6 +20,10 @@ Status Invoke();
 // Clears variable tensors: the state of a recurrent or streaming model.
 Status Reset();
 
+// kOk unless the constants, the memory plan, the bytes around the arena or the end of the calling thread's stack are
+// damaged. Init() checks constants and plan, Invoke() arena and stack.
+Status Check();
+
 // Input 0: features, int8[1][4]
 tflm_app::TensorView<int8_t, 4> Input0();
 inline constexpr float kInput0Scale = 0.5f;

@@ -23,6 +23,11 @@ enum class Status : int {
 	kAborted = 8,        // TFLM called abort(): one of its checks failed
 	kPlan = 9,           // TFLM requested other buffers than the app's memory plan has
 	kPreallocated = 10,  // a preallocated tensor's buffer is missing, too small or not aligned
+	kConstantsDamaged = 12,  // the model's constants are not those that were generated
+	kPlanDamaged = 13,       // nor is the table of the memory plan
+	kArenaDamaged = 14,      // bytes before or behind the arena were written
+	kStackDamaged = 15,      // the thread's stack is used up
+	kUnchecked = 16,         // checks are off: CONFIG_TFLM_APP_CHECKS
 };
 
 // N elements of a tensor in row-major order; the shape stands beside the function that returns it.

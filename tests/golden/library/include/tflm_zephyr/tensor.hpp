@@ -25,6 +25,11 @@ enum class Status : int {
 	kPlan = 9,           // TFLM requested other buffers than the app's memory plan has
 	kPreallocated = 10,  // a preallocated tensor's buffer is missing, too small or not aligned
 	kInputRows = 11,     // rows of the streamed input are missing, are too many, or came in another order
+	kConstantsDamaged = 12,  // the model's constants are not those that were generated
+	kPlanDamaged = 13,       // nor is the table of the memory plan
+	kArenaDamaged = 14,      // bytes before or behind the arena were written
+	kStackDamaged = 15,      // the thread's stack is used up
+	kUnchecked = 16,         // checks are off: CONFIG_TFLM_ZEPHYR_CHECKS
 };
 
 // A status as functions of C return it: 0 or a negative errno.
@@ -47,6 +52,16 @@ constexpr int Errno(Status status)
 		return -EAGAIN;
 	case Status::kInputRows:
 		return -EMSGSIZE;
+	case Status::kConstantsDamaged:
+		return -EBADMSG;
+	case Status::kPlanDamaged:
+		return -EILSEQ;
+	case Status::kArenaDamaged:
+		return -EFAULT;
+	case Status::kStackDamaged:
+		return -EOVERFLOW;
+	case Status::kUnchecked:
+		return -ENOSYS;
 	case Status::kInvoke:
 	case Status::kAborted:
 		break;

@@ -26,6 +26,16 @@ static inline const char *tflm_result_text(int result)
 		return "init was not called, or failed";
 	case -EMSGSIZE:
 		return "rows of the streamed input are missing, or too many";
+	case -EBADMSG:
+		return "the model's constants are damaged";
+	case -EILSEQ:
+		return "the memory plan is damaged";
+	case -EFAULT:
+		return "bytes before or behind the arena were written";
+	case -EOVERFLOW:
+		return "the thread's stack is used up";
+	case -ENOSYS:
+		return "checks are off: CONFIG_TFLM_ZEPHYR_CHECKS";
 	default:
 		return "no result of a model's";
 	}

@@ -24,6 +24,11 @@ int scores_reset(void)
 	return Errno(models::scores::Reset());
 }
 
+int scores_check(void)
+{
+	return Errno(models::scores::Check());
+}
+
 void scores_arena(size_t *size, size_t *head, size_t *tail)
 {
 	const models::scores::ArenaUse use = models::scores::Arena();

@@ -15,6 +15,8 @@ namespace models::scores {
 
 // First 16 hexadecimal digits of the SHA-256 of the .tflite file that the model was made from.
 extern const char kModelSha256[];
+// CRC-32 (IEEE) of the flatbuffer.
+extern const uint32_t kConstantsCrc32;
 
 }  // namespace models::scores
 

@@ -5,5 +5,6 @@
 namespace models::scores {
 
 const char kModelSha256[] = "06566d353996bcf9";
+const uint32_t kConstantsCrc32 = 0x21e25106;
 
 }  // namespace models::scores

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "integrity.hpp"
 #include "tensorflow/lite/micro/memory_planner/greedy_memory_planner.h"
 
 namespace tflm_app {
@@ -12,7 +13,7 @@ namespace {
 // Estimated: the largest head 32 + tails 752 of 2 models, with 64 bytes of slack
 constexpr size_t kGeneratedArenaSize = 848;
 constexpr size_t kArenaSize = CONFIG_TFLM_APP_ARENA_SIZE > 0 ? CONFIG_TFLM_APP_ARENA_SIZE : kGeneratedArenaSize;
-alignas(16) uint8_t g_arena[kArenaSize];
+GuardedArena<kArenaSize> g_guarded_arena;
 SharedArena g_shared = {kArenaSize, nullptr, nullptr};
 
 }  // namespace
@@ -21,13 +22,19 @@ const SharedArena &TheArena()
 {
 	// Below this, TFLM writes through null pointers instead of failing.
 	if (g_shared.allocator == nullptr && kArenaSize >= tflite::MicroAllocator::GetDefaultTailUsage(false) + 64) {
-		g_shared.memory = tflite::SingleArenaBufferAllocator::Create(g_arena, kArenaSize);
+		g_guarded_arena.Arm();
+		g_shared.memory = tflite::SingleArenaBufferAllocator::Create(g_guarded_arena.bytes, kArenaSize);
 		auto *planner = new (g_shared.memory->AllocatePersistentBuffer(sizeof(tflite::GreedyMemoryPlanner),
 									       alignof(tflite::GreedyMemoryPlanner)))
 			tflite::GreedyMemoryPlanner();
 		g_shared.allocator = tflite::MicroAllocator::Create(g_shared.memory, planner);
 	}
 	return g_shared;
+}
+
+bool ArenaIntact()
+{
+	return g_guarded_arena.Intact();
 }
 
 }  // namespace tflm_app

@@ -5,17 +5,24 @@
 #include <cstring>
 
 #include "models/dense_layers.hpp"
+#include "integrity.hpp"
+#include "models/dense_data.hpp"
 #include "trace.hpp"
 #ifdef CONFIG_TFLM_APP_HOST_LINK
 #include "link/cycles.hpp"
-#include "models/dense_data.hpp"
 #endif
+
+// Weights and parameters.
+extern "C" {
+extern const uint8_t dense_weights_0[];
+}
 
 namespace models::dense {
 namespace {
 
 // Planned: tensors and scratch of 1 layer
-alignas(16) uint8_t g_arena[kArenaBytes];
+tflm_app::GuardedArena<kArenaBytes> g_guarded_arena;
+constexpr uint8_t (&g_arena)[kArenaBytes] = g_guarded_arena.bytes;
 bool g_ready;
 
 const Bytes kInputBytes[] = {
@@ -26,11 +33,42 @@ const Bytes kOutputBytes[] = {
 	{g_arena + 0, 8},
 };
 
+const tflm_app::Range kConstants[] = {
+	{dense_weights_0, 32},
+	{nullptr, 0},  // an array may not be empty
+};
+
+Status CheckConstants()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kOk;
+	}
+	if (tflm_app::Crc32(kConstants) != kConstantsCrc32) {
+		return Status::kConstantsDamaged;
+	}
+	return Status::kOk;
+}
+
+// The result of a run: `status` unless something was written that does not belong to the model.
+Status Checked(Status status, const tflm_app::StackWatch &stack)
+{
+	if (!g_guarded_arena.Intact()) {
+		return Status::kArenaDamaged;
+	}
+	return stack.Intact() ? status : Status::kStackDamaged;
+}
+
 }  // namespace
 
 Status Init()
 {
+	g_ready = false;
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
+	}
 	std::memset(g_arena, 0, sizeof(g_arena));
+	g_guarded_arena.Arm();
 	g_ready = true;
 	return Status::kOk;
 }
@@ -41,17 +79,33 @@ Status Invoke()
 		return Status::kNotReady;
 	}
 	const tflm_app::TracedInference traced("dense");
+	const tflm_app::StackWatch stack;
 	for (size_t layer = 0; layer < kLayers; ++layer) {
 		if (!RunLayer(g_arena, layer)) {
-			return Status::kInvoke;
+			return Checked(Status::kInvoke, stack);
 		}
 	}
-	return Status::kOk;
+	return Checked(Status::kOk, stack);
 }
 
 Status Reset()
 {
 	return g_ready ? Status::kOk : Status::kNotReady;
+}
+
+Status Check()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kUnchecked;
+	}
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
+	}
+	if (g_ready && !g_guarded_arena.Intact()) {
+		return Status::kArenaDamaged;
+	}
+	return tflm_app::StackLeft() ? Status::kOk : Status::kStackDamaged;
 }
 
 tflm_app::TensorView<int8_t, 4> Input0()
@@ -112,14 +166,15 @@ tflm_link::Span SpanOf(Bytes bytes)
 
 int Watched(const tflm_link::Observer *observer)
 {
+	const tflm_app::StackWatch stack;
 	for (size_t layer = 0; layer < kLayers; ++layer) {
 		const uint32_t start = tflm_link::Cycles();
 		if (!RunLayer(g_arena, layer)) {
-			return static_cast<int>(Status::kInvoke);
+			return static_cast<int>(Checked(Status::kInvoke, stack));
 		}
 		observer->ended(observer->context, layer, tflm_link::Cycles() - start);
 	}
-	return 0;
+	return static_cast<int>(Checked(Status::kOk, stack));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 namespace models::dense {
 
 const char kModelSha256[] = "3e0542515bfc6c8e";
+const uint32_t kConstantsCrc32 = 0x025463f5;
 namespace {
 
 const uint8_t kBytes[] = {

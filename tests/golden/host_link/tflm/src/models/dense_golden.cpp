@@ -5,6 +5,7 @@
 namespace models::dense {
 
 const char kModelSha256[] = "5efece064892ed07";
+const uint32_t kConstantsCrc32 = 0x9202f0d2;
 namespace {
 
 const uint8_t kBytes[] = {

@@ -5,6 +5,7 @@
 namespace models::dense {
 
 const char kModelSha256[] = "2dd42d4a33902e00";
+const uint32_t kConstantsCrc32 = 0xb2058523;
 namespace {
 
 const uint8_t kBytes[] = {

@@ -7,6 +7,7 @@
 #ifdef CONFIG_TFLM_APP_HOST_LINK
 #include "link/watch.hpp"
 #endif
+#include "integrity.hpp"
 #include "models/relu_data.hpp"
 #include "shared_arena.hpp"
 #include "tensorflow/lite/micro/arena_allocator/single_arena_buffer_allocator.h"
@@ -33,6 +34,28 @@ alignas(OpResolver) uint8_t g_resolver[sizeof(OpResolver)];
 alignas(Interpreter) uint8_t g_interpreter_room[sizeof(Interpreter)];
 Interpreter *g_interpreter;
 
+const tflm_app::Range kConstants[] = { {tflm_model_relu, 408} };
+
+Status CheckConstants()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kOk;
+	}
+	if (tflm_app::Crc32(kConstants) != kConstantsCrc32) {
+		return Status::kConstantsDamaged;
+	}
+	return Status::kOk;
+}
+
+// The result of a run: `status` unless something was written that does not belong to the model.
+Status Checked(Status status, const tflm_app::StackWatch &stack)
+{
+	if (!tflm_app::ArenaIntact()) {
+		return Status::kArenaDamaged;
+	}
+	return stack.Intact() ? status : Status::kStackDamaged;
+}
+
 TfLiteStatus RegisterOps([[maybe_unused]] OpResolver &resolver)
 {
 	TF_LITE_ENSURE_STATUS(resolver.AddRelu());
@@ -56,6 +79,11 @@ Status Init()
 {
 	if (g_interpreter != nullptr) {
 		return Reset();  // the shared arena gives no memory back
+	}
+	// TFLM trusts the flatbuffer's offsets.
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
 	}
 	const tflite::Model *model = tflite::GetModel(tflm_model_relu);
 	if (model->version() != TFLITE_SCHEMA_VERSION) {
@@ -94,7 +122,8 @@ Status Invoke()
 		return Status::kNotReady;
 	}
 	const tflm_app::TracedInference traced("relu");
-	return g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke;
+	const tflm_app::StackWatch stack;
+	return Checked(g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke, stack);
 }
 
 Status Reset()
@@ -103,6 +132,21 @@ Status Reset()
 		return Status::kNotReady;
 	}
 	return g_interpreter->Reset() == kTfLiteOk ? Status::kOk : Status::kInvoke;
+}
+
+Status Check()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kUnchecked;
+	}
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
+	}
+	if (g_interpreter != nullptr && !tflm_app::ArenaIntact()) {
+		return Status::kArenaDamaged;
+	}
+	return tflm_app::StackLeft() ? Status::kOk : Status::kStackDamaged;
 }
 
 tflm_app::TensorView<int8_t, 8> Input0()
@@ -168,8 +212,9 @@ const tflm_link::Model kLinkModel = {
 	[] { return static_cast<int>(Init()); },
 	[] { return static_cast<int>(Reset()); },
 	[](const tflm_link::Observer *observer) {
+		const tflm_app::StackWatch stack;
 		const bool good = tflm_link::Invoke(*g_interpreter, TheModel(), observer) == kTfLiteOk;
-		return static_cast<int>(good ? Status::kOk : Status::kInvoke);
+		return static_cast<int>(Checked(good ? Status::kOk : Status::kInvoke, stack));
 	},
 	[](size_t index) { return SpanOf(InputBytes(index)); },
 	[](size_t index) { return SpanOf(OutputBytes(index)); },

@@ -5,6 +5,7 @@
 namespace models::relu {
 
 const char kModelSha256[] = "1f50fd2347831895";
+const uint32_t kConstantsCrc32 = 0x4303cd4e;
 namespace {
 
 const uint8_t kBytes[] = {

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "integrity.hpp"
 #include "models/relu_chain_data.hpp"
 #include "tensorflow/lite/micro/arena_allocator/single_arena_buffer_allocator.h"
 #include "tensorflow/lite/micro/memory_planner/greedy_memory_planner.h"
@@ -24,13 +25,36 @@ constexpr size_t kGeneratedArenaSize = 2048;
 constexpr size_t kArenaSize = CONFIG_TFLM_APP_RELU_CHAIN_ARENA_SIZE > 0
 				      ? CONFIG_TFLM_APP_RELU_CHAIN_ARENA_SIZE
 				      : kGeneratedArenaSize;
-alignas(16) uint8_t g_arena[kArenaSize];
+tflm_app::GuardedArena<kArenaSize> g_guarded_arena;
+constexpr uint8_t (&g_arena)[kArenaSize] = g_guarded_arena.bytes;
 
 // Room for objects that live from Init() on; no heap, no static constructors.
 alignas(OpResolver) uint8_t g_resolver[sizeof(OpResolver)];
 alignas(Interpreter) uint8_t g_interpreter_room[sizeof(Interpreter)];
 tflite::SingleArenaBufferAllocator *g_memory;
 Interpreter *g_interpreter;
+
+const tflm_app::Range kConstants[] = { {tflm_model_relu_chain, 528} };
+
+Status CheckConstants()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kOk;
+	}
+	if (tflm_app::Crc32(kConstants) != kConstantsCrc32) {
+		return Status::kConstantsDamaged;
+	}
+	return Status::kOk;
+}
+
+// The result of a run: `status` unless something was written that does not belong to the model.
+Status Checked(Status status, const tflm_app::StackWatch &stack)
+{
+	if (!g_guarded_arena.Intact()) {
+		return Status::kArenaDamaged;
+	}
+	return stack.Intact() ? status : Status::kStackDamaged;
+}
 
 TfLiteStatus RegisterOps([[maybe_unused]] OpResolver &resolver)
 {
@@ -57,6 +81,11 @@ Status Init()
 		g_interpreter->~Interpreter();
 		g_interpreter = nullptr;
 	}
+	// TFLM trusts the flatbuffer's offsets.
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
+	}
 	const tflite::Model *model = tflite::GetModel(tflm_model_relu_chain);
 	if (model->version() != TFLITE_SCHEMA_VERSION) {
 		return Status::kSchemaVersion;
@@ -69,6 +98,7 @@ Status Init()
 	if (kArenaSize < tflite::MicroAllocator::GetDefaultTailUsage(false) + 64) {
 		return Status::kArenaTooSmall;
 	}
+	g_guarded_arena.Arm();
 	g_memory = tflite::SingleArenaBufferAllocator::Create(g_arena, kArenaSize);
 	auto *planner = new (g_memory->AllocatePersistentBuffer(sizeof(tflite::GreedyMemoryPlanner),
 								alignof(tflite::GreedyMemoryPlanner)))
@@ -99,7 +129,8 @@ Status Invoke()
 		return Status::kNotReady;
 	}
 	const tflm_app::TracedInference traced("relu_chain");
-	return g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke;
+	const tflm_app::StackWatch stack;
+	return Checked(g_interpreter->Invoke() == kTfLiteOk ? Status::kOk : Status::kInvoke, stack);
 }
 
 Status Reset()
@@ -108,6 +139,21 @@ Status Reset()
 		return Status::kNotReady;
 	}
 	return g_interpreter->Reset() == kTfLiteOk ? Status::kOk : Status::kInvoke;
+}
+
+Status Check()
+{
+	if (!tflm_app::kChecks) {
+		return Status::kUnchecked;
+	}
+	const Status status = CheckConstants();
+	if (status != Status::kOk) {
+		return status;
+	}
+	if (g_interpreter != nullptr && !g_guarded_arena.Intact()) {
+		return Status::kArenaDamaged;
+	}
+	return tflm_app::StackLeft() ? Status::kOk : Status::kStackDamaged;
 }
 
 tflm_app::TensorView<int8_t, 32> Input0()

@@ -17,6 +17,8 @@ namespace models::relu_chain {
 
 // First 16 hexadecimal digits of the SHA-256 of the .tflite file that the model was made from.
 extern const char kModelSha256[];
+// CRC-32 (IEEE) of the flatbuffer.
+extern const uint32_t kConstantsCrc32;
 extern const tflm_app::Golden kGolden;
 
 }  // namespace models::relu_chain

@@ -5,6 +5,7 @@
 namespace models::relu_chain {
 
 const char kModelSha256[] = "abb4ff9e6c123489";
+const uint32_t kConstantsCrc32 = 0xc4c7d293;
 namespace {
 
 const uint8_t kBytes[] = {
