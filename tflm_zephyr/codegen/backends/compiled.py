@@ -233,7 +233,8 @@ class Compiled(Backend):
             }
         runtime = runtime_of(model)
         program = runtime.program
-        laid = layer_code.constant_section(program) if app.model_data == "binary" else layer_code.constant_bytes(program)
+        as_laid = layer_code.constant_section if app.model_data == "binary" else layer_code.constant_bytes
+        constants = as_laid(program)
         code = layer_code.ModelCode(program)
         return {
             "program": program,
@@ -249,9 +250,9 @@ class Compiled(Backend):
             "call_of": cxx.call,
             "success": cxx.SUCCESS,
             "constants": code.constants,
-            "constants_size": len(laid),
+            "constants_size": len(constants),
             "constants_alignment": max((constant.alignment for constant in program.constants), default=1),
-            "constants_crc32": zlib.crc32(laid),
+            "constants_crc32": zlib.crc32(constants),
             "cores": runtime.cores,
             "stack_bytes": layers_stack_bytes(app, runtime),
             "uses_cmsis_nn": bool(layer_code.functions_of(program)),
