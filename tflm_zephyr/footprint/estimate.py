@@ -29,7 +29,7 @@ _ARRAY_ALIGNMENT = 4
 _FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
 _POINTER_BYTES = 4
 _MIXING = 100  # kernels linked together differ from the table's sum by at most 1/100 (by 1/1000 for ten models)
-_SHA256_BYTES = 17  # kModelSha256: 16 digits and their end
+_IDENTITY_BYTES = 17 + 4  # kModelSha256, 16 digits and their end, and kConstantsCrc32
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ def _parts(spec: AppSpec, own: BackendSizes, base: BoardBase, need: KernelNeed, 
 def golden_bytes(model: ModelSpec, runs: int) -> int:
     """Flash that a model's reference data takes: templates/app/common/src/models/model_golden.cpp.j2."""
     if not runs:
-        return _SHA256_BYTES
+        return _IDENTITY_BYTES
     pair = 2 * _POINTER_BYTES  # Golden
-    return runs * sum(tensor.bytes for tensor in (*model.inputs, *model.outputs)) + 1 + pair + _SHA256_BYTES
+    return runs * sum(tensor.bytes for tensor in (*model.inputs, *model.outputs)) + 1 + pair + _IDENTITY_BYTES
 
 
 def _unsure(models: Sequence[ModelSpec], runs: Runs) -> int:

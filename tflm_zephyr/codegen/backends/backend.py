@@ -50,6 +50,11 @@ class SizePart:
     ram_bytes: int
 
 
+def canaries(arenas: int) -> SizePart:
+    """The canaries before and behind arenas, 16 bytes each (templates/app/common/src/integrity.hpp.j2)."""
+    return SizePart("canaries", 0, 2 * 16 * arenas)
+
+
 @dataclass(frozen=True)
 class BackendSizes:
     """The backend's share of an app's size, before a build.

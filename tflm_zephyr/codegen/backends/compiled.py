@@ -11,7 +11,15 @@ from typing import Any, ClassVar
 from tflm_zephyr.arena import ArenaPlan
 from tflm_zephyr.boards import CMSIS_NN, kernel_stack_bytes
 from tflm_zephyr.codegen.backends import cxx, layer_code
-from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
+from tflm_zephyr.codegen.backends.backend import (
+    Backend,
+    BackendSizes,
+    BuildSetup,
+    SizePart,
+    SourceLists,
+    canaries,
+    prepared_once,
+)
 from tflm_zephyr.codegen.backends.compiled_sizes import measured_code, savings, without_interpreter
 from tflm_zephyr.codegen.backends.fallback_kernels import registrations, remark, untyped_names
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, linked_names
@@ -202,6 +210,7 @@ class Compiled(Backend):
                 SizePart("without the interpreter", -less.flash_bytes, -less.ram_bytes),
                 *([SizePart("layers and their kernels", layers, 0)] if layers is not None else []),
                 *([SizePart("fast kernels", code, 0)] if own else []),
+                canaries(len(app.models)),
             ),
             registrations=distinct,
             table_bytes=-RESOLVER_ENTRY_BYTES * len(distinct),  # there is no resolver

@@ -8,7 +8,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from tflm_zephyr.codegen.backends.backend import Backend, BackendSizes, BuildSetup, SizePart, SourceLists, prepared_once
+from tflm_zephyr.codegen.backends.backend import (
+    Backend,
+    BackendSizes,
+    BuildSetup,
+    SizePart,
+    SourceLists,
+    canaries,
+    prepared_once,
+)
 from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, registrations
 from tflm_zephyr.codegen.backends.interpreter_spec import InterpreterSpec, StaticPlan
 from tflm_zephyr.codegen.preallocated_buffers import check_symbols
@@ -87,7 +95,9 @@ class Interpreter(Backend):
         )
         return BackendSizes(
             models=tuple(_parts(app, model) for model in app.models),
-            app=() if shared is None else (SizePart("arena of all models", 0, shared.bytes),),
+            app=(canaries(len(app.models)),)
+            if shared is None
+            else (SizePart("arena of all models", 0, shared.bytes), canaries(1)),
             registrations=distinct,
             # An entry for each of the app's distinct operators counts as the kernels'.
             table_bytes=RESOLVER_ENTRY_BYTES * (sum(runtime.resolver.size for runtime in runtimes) - len(distinct)),
