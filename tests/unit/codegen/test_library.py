@@ -93,7 +93,7 @@ def test_a_status_is_an_errno_for_c(tmp_path: Path) -> None:
 
 def test_an_arena_lies_in_its_section() -> None:
     source = render_library(library(section=".noinit.arena"))["src/models/net.cpp"].decode()
-    assert '__attribute__((section(".noinit.arena")))\nalignas(16) uint8_t g_arena[kArenaSize];' in source
+    assert '__attribute__((section(".noinit.arena")))\ntflm_app::GuardedArena<kArenaSize> g_guarded_arena;' in source
     assert "section" not in render_library(library())["src/models/net.cpp"].decode()
 
 

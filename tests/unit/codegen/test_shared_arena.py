@@ -43,7 +43,7 @@ def test_the_largest_head_and_all_tails() -> None:
 
 def test_the_app_has_one_arena() -> None:
     files = render(spec())
-    assert b"g_arena[kArenaSize]" in files["src/shared_arena.cpp"]
+    assert b"GuardedArena<kArenaSize>" in files["src/shared_arena.cpp"]
     for name in ("digits", "hello_world"):
         source = files[f"src/models/{name}.cpp"].decode()
         assert "g_arena" not in source and "TheArena().allocator" in source and "return Reset();" in source

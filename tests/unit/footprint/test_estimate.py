@@ -156,8 +156,8 @@ def test_a_further_model_adds_its_parts_and_its_share_of_code() -> None:
     one = verdict(app(model("a", "Register_CONV_2D")), M3)
     two = verdict(app(model("a", "Register_CONV_2D"), model("b", "Register_CONV_2D", data=500, arena=300)), M3)
     assert one.flash is not None and two.flash is not None and one.ram is not None and two.ram is not None
-    assert two.flash.used_bytes - one.flash.used_bytes == 700 + 500 + 17
-    assert two.ram.used_bytes - one.ram.used_bytes == 80 + RESOLVER_ENTRY_BYTES + 300
+    assert two.flash.used_bytes - one.flash.used_bytes == 700 + 500 + 17 + 4
+    assert two.ram.used_bytes - one.ram.used_bytes == 80 + RESOLVER_ENTRY_BYTES + 300 + 32
 
 
 @pytest.mark.usefixtures("made")
@@ -399,7 +399,7 @@ def test_one_arena_for_all_counts_once() -> None:
     nets = model("a", "Register_CONV_2D"), model("b", "Register_CONV_2D")
     apart, shared = verdict(app(*nets), M3), verdict(app(*nets, shared_arena=ArenaSpec(2500, "estimated", "")), M3)
     assert apart.ram is not None and shared.ram is not None
-    assert apart.ram.used_bytes - shared.ram.used_bytes == 2000 + 2000 - 2500
+    assert apart.ram.used_bytes - shared.ram.used_bytes == 2000 + 2000 - 2500 + 32
 
 
 @pytest.mark.usefixtures("made")

@@ -66,11 +66,15 @@ struct GuardedArena {
 };
 #endif
 
+#if defined(CONFIG_TFLM_ZEPHYR_CHECKS) && defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_USERSPACE)
+#define TFLM_APP_STACK_ENDS 1
+#endif
+
 // The last bytes of the running thread's stack, to be the same after a run as before. A thread in user mode does not
 // see where its stack ends.
 class StackWatch
 {
-#if defined(CONFIG_TFLM_ZEPHYR_CHECKS) && defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_USERSPACE)
+#ifdef TFLM_APP_STACK_ENDS
 public:
 	StackWatch() { std::memcpy(words_, End(), sizeof(words_)); }
 	bool Intact() const { return std::memcmp(words_, End(), sizeof(words_)) == 0; }
@@ -89,7 +93,7 @@ public:
 // Whether the running thread's stack has never been used up, where Zephyr fills stacks (CONFIG_INIT_STACKS).
 inline bool StackLeft()
 {
-#if defined(CONFIG_TFLM_ZEPHYR_CHECKS) && defined(CONFIG_INIT_STACKS) && defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_USERSPACE)
+#if defined(TFLM_APP_STACK_ENDS) && defined(CONFIG_INIT_STACKS)
 	size_t unused = 0;
 	return k_thread_stack_space_get(k_current_get(), &unused) != 0 || unused != 0;
 #else
