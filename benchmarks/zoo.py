@@ -12,7 +12,7 @@ flash; and apps that answer a host (`--host-link`), which are generated only. No
     zephyr   whole apps, built by west, with their self-tests in QEMU
 
 All comparisons are byte by byte; on this machine alone, whose compiler fuses operations, floats may differ by 1e-5.
-`--summary` prints a line for each model: KiB of RAM / KiB of flash / million cycles by each way. The exit code is 1 where
+`--summary` prints a line for each model: KiB of RAM / KiB of flash / million cycles by each way. Exit code 1: where
 outputs differ, a bug shows its traceback, a way takes longer than --limit, or a way is better than the one that
 `--optimize` took.
 
