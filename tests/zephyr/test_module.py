@@ -43,6 +43,9 @@ static void run(void *a, void *b, void *c)
 		memcpy(net_input(), net_golden, NET_INPUT_ELEMENTS);
 		result = net_invoke();
 	}
+	if (result == 0) {
+		result = net_check();
+	}
 	printk("\nTFLM: %s %s", net_sha256(), tflm_result_text(result));
 	for (int i = 0; result == 0 && i < NET_OUTPUT_ELEMENTS; i++) {
 		printk(" %02x", (uint8_t)net_output()[i]);
