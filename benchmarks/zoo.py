@@ -12,7 +12,7 @@ flash; and apps that answer a host (`--host-link`), which are generated only. No
     zephyr   whole apps, built by west, with their self-tests in QEMU
 
 All comparisons are byte by byte; on this machine alone, whose compiler fuses operations, floats may differ by 1e-5.
-`--summary` prints a line for each model: KiB of RAM / KiB of flash / million cycles by each way. Exit code 1: where
+`--summary` has a line for each model: KiB of RAM / KiB of flash / million cycles by each way. The exit code is 1 where
 outputs differ, a bug shows its traceback, a way takes longer than --limit, or a way is better than the one that
 `--optimize` took.
 
@@ -42,7 +42,8 @@ from tests.helpers.compiled_check import check_layers, expected, random_bytes  #
 from tests.helpers.compiled_host import Checkouts, build_all  # noqa: E402
 from tflm_zephyr.build.toolchain import detect_toolchain  # noqa: E402
 from tflm_zephyr.build.workspace import Workspace, find_workspace  # noqa: E402
-from tflm_zephyr.codegen import AppRequest, Generated, app_files, generate, render  # noqa: E402
+from tflm_zephyr.cli.commands.app_writing import write_app  # noqa: E402
+from tflm_zephyr.codegen import AppRequest, Generated, generate, render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.footprint import Way, generate_within, verdict  # noqa: E402
@@ -189,7 +190,9 @@ class Zoo:
             with _limited(self.limit):
                 step(entry)
         except ToolError as error:
-            entry.result, entry.refused = str(error).removeprefix(f"{entry.path}: "), True
+            line = str(error).removeprefix(f"{entry.path}: ")
+            entry.fault, entry.refused = step == self._ran, step != self._ran
+            entry.result = f"FAULT: {line}" if entry.fault else line
         except SlowError:
             entry.result, entry.fault = f"FAULT: longer than {self.limit:g} s", True
         except Exception as error:  # a bug's traceback is what is looked for
@@ -240,11 +243,8 @@ class Zoo:
     def _in_zephyr(self, made: Generated, board: str) -> str:
         assert self.workspace is not None
         bench = Bench(self.workspace, detect_toolchain(), self.folder)
-        app = self.folder / "zephyr"
-        for name, data in app_files(made.spec, made.golden_files, made.config, app).items():
-            path = app / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        app = self.folder / f"zephyr_{made.spec.backend}"  # as its build folder, which later models take over
+        write_app(app, made, made.config, (), force=True)
         return EQUAL if equals_reference(emulated(bench.build(app, board))) else "FAULT: outputs differ"
 
 

@@ -12,8 +12,10 @@ import pytest
 
 from benchmarks import zoo
 from tests.helpers.small_models import dense, unary
-from tflm_zephyr.codegen import AppRequest, Generated
-from tflm_zephyr.host import HostRun, available
+from tflm_zephyr.codegen import AppRequest, Generated, generate
+from tflm_zephyr.errors import BuildError
+from tflm_zephyr.host import HostRun, available, run_many
+from tflm_zephyr.tflm import tflm_of
 
 Run = Callable[..., tuple[int, str]]
 
@@ -86,18 +88,28 @@ def test_a_way_better_than_the_optimum_is_a_fault() -> None:
     assert [one.result for one in entries] == ["generated", "FAULT: compiled has 90", "generated"]
 
 
+def test_what_is_generated_and_does_not_run_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: zoo.Zoo, __: zoo.Entry) -> None:
+        raise BuildError("undeclared", where="net.cpp")
+
+    monkeypatch.setattr(zoo.Zoo, "_ran", fails)
+    park, one = zoo.Zoo(tflm_of(None), tmp_path, "zephyr", 60, None), entry("compiled")
+    park._guarded(one, park._ran)
+    assert one.fault and not one.refused and one.result == "FAULT: net.cpp: undeclared"
+
+
 def test_other_outputs_are_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter with the app's plan beside TFLM's own, which runs on other inputs here."""
     if not available("tflm"):
         pytest.skip("needs TFLM on the host")
     (tmp_path / "dense.tflite").write_bytes(dense())
     config = zoo.PLAIN["interpreter"](zoo._config(tmp_path / "dense.tflite", "mps2/an385"))
-    made = zoo.generate_within(AppRequest(config, tmp_path / "app", zoo.tflm_of(None), golden=False))
+    made = generate(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))
     assert zoo._interpreted(made) == zoo.EQUAL
-    real, count = zoo.run_many, itertools.count()
+    count = itertools.count()
 
     def changed(data: bytes, runs: list[list[bytes]]) -> HostRun:
-        return real(data, [[bytes(len(one)) for one in runs[0]]] if next(count) else runs)
+        return run_many(data, [[bytes(len(one)) for one in runs[0]]] if next(count) else runs)
 
     monkeypatch.setattr(zoo, "run_many", changed)
     assert zoo._interpreted(made) == "FAULT: outputs differ"
