@@ -410,11 +410,15 @@ class Machine:
 
 @dataclass(frozen=True)
 class Trace:
-    """Reads QEMU's log of executed blocks, which begin anew at each call of the functions at `marks`."""
+    """Reads QEMU's log of executed blocks, which begin anew at each call of the functions at `marks`.
+
+    `only`: jumps count that lead to these addresses; None for all.
+    """
 
     code: Mapping[int, Instruction]
     timing: Timing
     marks: frozenset[int]
+    only: frozenset[int] | None = None
 
     def read(self, lines: Iterator[str]) -> list[Cost]:
         """The cost of what ran before each mark and behind the last one."""
@@ -433,7 +437,7 @@ class Trace:
                     counts.append(Counter())
                     taken.append(0)
                 counts[-1][at] += 1
-                taken[-1] += at != last_end
+                taken[-1] += at != last_end and (self.only is None or at in self.only)
                 last_end = ends.get(at, -1)
             elif line.startswith("IN:"):
                 if start >= 0:

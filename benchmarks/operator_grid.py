@@ -190,10 +190,9 @@ def _elementwise(kind: str, count: int = 99) -> Iterator[OperatorLayer]:
             options = {"fused_activation_function": 0} if key in ("ADD", "SUB", "MUL") else {}
             yield OperatorLayer(key, (shape, shape), shape, options, kind, scale=_same(key))
         if key in ("ADD", "SUB", "MUL") and kind == INT8:
-            shape = (1, 6, 6, 16)
-            yield OperatorLayer(
-                key, (shape, (1, 1, 1, 16)), shape, {"fused_activation_function": 0}, kind, scale=_same(key)
-            )
+            for shape in ((1, 6, 6, 16), (1, 3, 4, 12), (1, 5, 2, 9)):
+                options = {"fused_activation_function": 0}
+                yield OperatorLayer(key, (shape, (1, 1, 1, shape[3])), shape, options, kind, scale=_same(key))
 
 
 def _same(key: str) -> float:
@@ -227,7 +226,7 @@ def _moves() -> Iterator[OperatorLayer]:
         yield OperatorLayer("QUANTIZE", (shape,), shape, scale=0.09)
         yield OperatorLayer("QUANTIZE", (shape,), shape, type=FLOAT, out_type=INT8)
         yield OperatorLayer("DEQUANTIZE", (shape,), shape, out_type=FLOAT)
-    for h, w, d, around in ((6, 6, 8, 1), (9, 5, 3, 2), (4, 4, 40, 1)):
+    for h, w, d, around in ((6, 6, 8, 1), (9, 5, 3, 2), (4, 4, 40, 1), (5, 7, 12, 2), (3, 3, 4, 1)):
         pads = (0, 0, around, around, around, around, 0, 0)
         taken = (1, h + 2 * around, w + 2 * around, d)
         yield OperatorLayer("PAD", ((1, h, w, d),), taken, more=pads, more_shape=(4, 2), scale=_SCALE)
@@ -240,7 +239,7 @@ def _moves() -> Iterator[OperatorLayer]:
     ]  # fmt: skip
     for shape, order in orders:
         yield OperatorLayer("TRANSPOSE", (shape,), tuple(shape[k] for k in order), more=order)
-    for h, w, d in ((4, 4, 8), (3, 5, 12)):
+    for h, w, d in ((4, 4, 8), (3, 5, 12), (6, 2, 4), (2, 2, 24)):
         shape, taken = (1, h, w, d), (1, 2 * h, 2 * w, d)
         yield OperatorLayer("RESIZE_NEAREST_NEIGHBOR", (shape,), taken, more=(2 * h, 2 * w))
     for shape in ((1, 10), (1, 40), (3, 12)):

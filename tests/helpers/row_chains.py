@@ -22,15 +22,11 @@ def conv(
     stride: int = 1,
     padding: int = 0,
     scratch: int = 0,
-    pixels: int = 2,
-    call_cost: float = 0.0,
-    odd_cost: float = 0.0,
+    step_costs: tuple[float, ...] = (0.0,),
 ) -> Operation:
     """An operation with one window."""
     windows = (Window(given, size, stride, padding),)
-    return Operation(
-        (given,), (taken,), windows, scratch=scratch, pixels=pixels, call_cost=call_cost, odd_cost=odd_cost
-    )
+    return Operation((given,), (taken,), windows, scratch=scratch, step_costs=step_costs)
 
 
 def random_chain(rng: random.Random, operations: int = 7) -> Chain:
@@ -45,16 +41,16 @@ def random_chain(rng: random.Random, operations: int = 7) -> Chain:
         cost = rng.choice((3.0, 10.0))
         if alike and rng.random() < 0.4:
             other = rng.choice(alike)
-            done.append(Operation((given, other), (new,), (Window(given), Window(other)), call_cost=cost))
+            done.append(Operation((given, other), (new,), (Window(given), Window(other)), step_costs=(cost,)))
         elif rng.random() < 0.08:
-            done.append(Operation((given,), (new,), (Window(given, rows),), gathers=True, call_cost=cost))
+            done.append(Operation((given,), (new,), (Window(given, rows),), gathers=True, step_costs=(cost,)))
             rows = 1
         else:
             size, stride = rng.choice((1, 1, 2, 3, 5)), rng.choice((1, 1, 2, 3))
             padding = rng.randrange(size)
             done.append(
                 conv(given, new, size=size, stride=stride, padding=padding, scratch=rng.choice((0, 32)),
-                     pixels=rng.choice((1, 2)), call_cost=cost, odd_cost=2.0)
+                     step_costs=rng.choice(((cost,), (cost + 2.0, cost))))
             )  # fmt: skip
             rows = max(1, (rows + padding - min(rows, size)) // stride + 1)
             last = (rows - 1) * stride - padding

@@ -11,10 +11,11 @@ from tflm_zephyr.compiler.control import control_layer, is_control
 from tflm_zephyr.compiler.fallback import Registrations, fallback_layer
 from tflm_zephyr.compiler.fast_rounding import NotFastError
 from tflm_zephyr.compiler.flattening import FlatModel, flatten, needs_flattening
-from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer, SegmentLayer
+from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer, SegmentLayer, cycles_of
 from tflm_zephyr.compiler.ir.operands import Dims, Shape
 from tflm_zephyr.compiler.kernel_choice import Choice, Maker, choice_of
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
+from tflm_zephyr.compiler.layer_cycles import LayerCycles, layer_cycles
 from tflm_zephyr.compiler.lowering import OwnKernel
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
 from tflm_zephyr.compiler.plan_proof import prove
@@ -22,7 +23,6 @@ from tflm_zephyr.compiler.program import BufferMap, CompiledModel, Place
 from tflm_zephyr.compiler.registry import OPERATORS
 from tflm_zephyr.compiler.row_forms import NotByRowsError
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
-from tflm_zephyr.compiler.step_work import StepWork, step_work
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -46,11 +46,9 @@ class LayerSource:
         _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
         choice = fast if isinstance(fast, Choice) else None
         factory = _LayerFactory(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
-        layers = [factory.layer(node) for node in nodes]
-        unit = step_work(layers, choice)
-        if unit is not None:
-            layers = [unit.priced(node, layer) for node, layer in zip(nodes, layers, strict=True)]
-        return UnplacedModel(self.model, running, factory, bodies, tuple(layers), unit)
+        cycles = layer_cycles(self.libraries)
+        layers = tuple(cycles.priced(node, factory.layer(node)) for node in nodes)
+        return UnplacedModel(self.model, running, factory, bodies, layers, cycles)
 
     def choice(self, more_flash: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
@@ -202,17 +200,19 @@ class _LayerFactory:
 
 @dataclass(frozen=True)
 class UnplacedModel:
-    """All of a compiled model but its memory. `running` is the `original`, or its flat form.
-
-    `unit`: that of the layers' work, where kernels were chosen by their costs.
-    """
+    """All of a compiled model but its memory. `running` is the `original`, or its flat form."""
 
     original: Model
     running: Model
     factory: _LayerFactory
     bodies: Mapping[int, tuple[int, ...]]
     layers: tuple[Layer, ...]
-    unit: StepWork | None
+    costs: LayerCycles
+
+    @property
+    def cycles(self) -> float:
+        """Estimated cycles of the layers on whole tensors."""
+        return cycles_of(self.layers)
 
     @property
     def flat(self) -> FlatModel | None:

@@ -18,7 +18,7 @@ from tflm_zephyr.compiler.ir.kernels import Kernel
 from tflm_zephyr.compiler.ir.layers import FallbackKernel, FallbackLayer, FallbackTensor
 from tflm_zephyr.compiler.ir.structs import ConstantArray
 from tflm_zephyr.compiler.layer_builder import Constants, NotDirectError, title_of
-from tflm_zephyr.kernels import KernelLibrary, Node, macs
+from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Operator, Tensor, TensorType
 from tflm_zephyr.tflm import ALIGNMENT
@@ -47,7 +47,6 @@ def fallback_layer(
         title=title_of(node),
         calls=(KernelCall(registration, (), reads, writes),),
         scratch_bytes=sum(align_up(size, ALIGNMENT) for size in kernel.scratch_bytes),
-        macs=macs(node),
         kernel=kernel,
     )
 

@@ -370,4 +370,4 @@ def _with_rows(b: LayerBuilder, layer: KernelLayer, changed: _RowOperands) -> Ke
         operands[place] = operand(rows)
     if isinstance(kernel.template[0], Geometry):
         kernel = kernel.with_argument(0, _geometry(b, turned=turned))
-    return replace(layer, rows=RowForm((given,), taken, KernelCall(kernel, tuple(operands)), pixels=rows.out_pixels))
+    return replace(layer, rows=RowForm((given,), taken, KernelCall(kernel, tuple(operands))))

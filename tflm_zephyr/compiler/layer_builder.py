@@ -22,7 +22,7 @@ from tflm_zephyr.compiler.ir.structs import (
     Scratch,
     TensorAt,
 )
-from tflm_zephyr.kernels import KernelLibrary, Node, macs
+from tflm_zephyr.kernels import KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Tensor, TensorType
 from tflm_zephyr.tflm import ALIGNMENT
@@ -209,7 +209,6 @@ class LayerBuilder:
             calls=tuple(self._calls),
             scratch_bytes=self._scratch,
             locals=tuple(self._locals),
-            macs=macs(node),
         )
 
 

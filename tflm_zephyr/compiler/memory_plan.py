@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
-from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, more_work
+from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, cycles_of, more_work
 from tflm_zephyr.compiler.pixel_runs import PixelLayer, Runs
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError
@@ -24,7 +24,7 @@ from tflm_zephyr.model import NEVER, Model, Operator, Subgraph, analyse
 from tflm_zephyr.tflm import ALIGNMENT
 
 SLOWER = 0.03
-"""The share of a model's multiply-accumulates that calls in runs, segments and leaner layers may cost, by estimate."""
+"""The share of a model's estimated cycles that calls in runs, segments and leaner layers may cost."""
 _WORK = 2_000_000
 _LEAN = 1 + 1 / 32  # layers need not be as lean as they can, where the plan is larger by less than this factor
 _LEANER = (0.0, 0.25, 0.5, 0.75, 1.0)  # steps back to a plan without leaner layers, where these cost too much
@@ -58,11 +58,11 @@ class RunChoice:
     pixels: PixelLayer
     below: tuple[tuple[int, int], ...]
     above: tuple[tuple[int, int], ...]
-    pixel_work: int
+    run_cycles: float
 
-    def cost(self, calls: int) -> int:
-        """Multiply-accumulates that `calls` calls add: each sums the weights again, about the work of a pixel."""
-        return (calls - 1) * self.pixel_work
+    def cost(self, calls: int) -> float:
+        """Cycles that `calls` calls add: each sums the weights again."""
+        return (calls - 1) * self.run_cycles
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,19 @@ def plan_memory(
     if least.plan.size_bytes >= plan.plan.size_bytes:
         return plan
     size = min(plan.plan.size_bytes - 1, int(least.plan.size_bytes * _LEAN))
-    work = sum(layer.macs for layer in layers)
+    cycles = cycles_of(layers)
     for share in _LEANER:
         more = size + int(share * (plan.plan.size_bytes - 1 - size))
         fitting = _fitting(model, layers, more)
-        if (extra := _extra(fitting)) <= slower * work:
-            mixed = _with_or_without_views(model, fitting, libraries, slower - (extra / work if work else 0.0))
+        if (extra := _extra(fitting)) <= slower * cycles:
+            mixed = _with_or_without_views(model, fitting, libraries, slower - (extra / cycles if cycles else 0.0))
             if mixed.plan.size_bytes <= more:
                 return mixed
     return least if more_work(least.layers) <= slower else plan
 
 
 def _extra(layers: Iterable[Layer]) -> float:
-    return sum(layer.extra_work for layer in layers if isinstance(layer, KernelLayer))
+    return sum(layer.extra_cycles for layer in layers if isinstance(layer, KernelLayer))
 
 
 def _fitting(model: Model, layers: Sequence[Layer], size: int) -> list[Layer]:
@@ -169,7 +169,7 @@ def _plan(
     pairs = tuple(_pairs(model, layers, libraries, storages, place))
     problem = Problem(tuple(buffers), ALIGNMENT, model.where, pairs)
     choices = tuple(_choices(subgraph, layers, storages, place))
-    plan = _cheapest(problem, choices, slower * sum(layer.macs for layer in layers))
+    plan = _cheapest(problem, choices, slower * cycles_of(layers))
     offsets = {tensor: plan.offsets[k] + placement.of(tensor)[1] for tensor, k in place.items()}
     scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
     owners = _owners([storage.tensors[0] for storage in storages], scratch)
@@ -347,8 +347,8 @@ def _choices(
         if pixels.pixels < 2:
             continue
         below, above = (pixels.distances(ALIGNMENT, backwards=backwards) for backwards in (False, True))
-        work = layer.macs // pixels.pixels
-        yield RunChoice(k, place[pair[0]], place[pair[1]], pixels, below, above, work)
+        assert isinstance(layer, KernelLayer)
+        yield RunChoice(k, place[pair[0]], place[pair[1]], pixels, below, above, layer.run_cycles)
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
     For each size that layers can come to, each layer's cheapest distance is tried.
     """
     work = min(_WORK, _WORK_EACH * len(problem.buffers) ** 2)
-    best, least = _packed(problem, None, work), 0
+    best, least = _packed(problem, None, work), 0.0
     alive = _alive(problem)
     ways = [_ways(problem, choice, alive) for choice in choices]
     sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
@@ -392,7 +392,7 @@ def _packed(problem: Problem, capacity: int | None, work: int) -> Plan:
     return pack(problem, capacity=capacity, work=work)
 
 
-def _least_cost(choice: RunChoice, ways: Sequence[_Way]) -> int:
+def _least_cost(choice: RunChoice, ways: Sequence[_Way]) -> float:
     return choice.cost(min(way.calls for way in ways))
 
 
@@ -432,9 +432,9 @@ def _ways(problem: Problem, choice: RunChoice, alive: Mapping[int, int]) -> list
     return found
 
 
-def _cost(choices: Sequence[RunChoice], plan: Plan) -> int:
-    """Work that the runs at the plan's offsets add."""
-    total = 0
+def _cost(choices: Sequence[RunChoice], plan: Plan) -> float:
+    """Cycles that the runs at the plan's offsets add."""
+    total = 0.0
     for choice in choices:
         runs = choice.pixels.runs(plan.offsets[choice.source] - plan.offsets[choice.result])
         assert runs is not None, "the plan keeps each pair's distance"

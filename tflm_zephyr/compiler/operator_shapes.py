@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tflm_zephyr.costs import Shape
 from tflm_zephyr.kernels import Node
 from tflm_zephyr.model import Tensor
@@ -38,6 +40,17 @@ def operator_shape(node: Node) -> Shape:
     if _broadcasts(node, output):
         name += " broadcast"
     return Shape(name, 1, runs, source.elements, 1, 1, output.elements)
+
+
+def operator_shape_by_rows(node: Node, rows: int, steps: int) -> Shape:
+    """The shape of a call for some of an operator's `steps` rows; those in the middle of an image."""
+    whole = operator_shape(node)
+    if whole.out_height * whole.out_width > 1 or whole.high * whole.wide > 1:
+        images = whole if whole.height > 1 or whole.width == 1 else whole.turned()
+        return replace(images, top=0).of_rows(rows)
+    share = rows / steps
+    runs = max(1, round(whole.width * share)) if node.operator.key in _RUNS else whole.width
+    return replace(whole, width=runs, depth=round(whole.depth * share), channels=round(whole.channels * share))
 
 
 def _first(node: Node) -> Tensor | None:

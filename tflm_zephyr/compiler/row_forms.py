@@ -37,7 +37,7 @@ from tflm_zephyr.model import Tensor, TensorType
 from tflm_zephyr.row_planner import Window
 
 _OWN_LOOP = {"": 0.0, "dsp": 0.1, "helium": 0.8}
-"""Multiply-accumulates that a product in a loop of the generated code takes more than in CMSIS-NN's, by core."""
+"""The share that a product in a loop of the generated code takes more than in CMSIS-NN's, by core."""
 
 ADD_PIXELS = helper_kernel("AddPixels")
 ADD_PRODUCTS = helper_kernel("AddProducts", "tensorflow/lite/kernels/internal/common.h")
@@ -140,7 +140,7 @@ def elementwise(b: LayerBuilder, layer: KernelLayer, *, count: int = -1) -> RowF
     if tuple(operands) == call.operands:
         raise NotByRowsError(f"is computed by {call.kernel.qualified_name}(), which takes no rows")
     taken = rows_of("output", output)
-    return RowForm(given, taken, KernelCall(call.kernel, tuple(operands)), pixels=sides(output)[1])
+    return RowForm(given, taken, KernelCall(call.kernel, tuple(operands)))
 
 
 def _of_elements(operand: Operand, output: Tensor, row: int) -> Operand:
@@ -175,7 +175,7 @@ def scaled(b: LayerBuilder, layer: KernelLayer) -> RowForm:
         raise NotByRowsError(f"is computed by {call.kernel.qualified_name}(), which takes no rows")
     operands = tuple(_shape(Side.OUTPUT, output) if one == whole else one for one in call.operands)
     taken = rows_of("output", output)
-    return RowForm(given, taken, KernelCall(call.kernel, operands), pixels=sides(output)[1])
+    return RowForm(given, taken, KernelCall(call.kernel, operands))
 
 
 def padded(b: LayerBuilder, layer: KernelLayer, above: int) -> RowForm:
@@ -201,9 +201,7 @@ def gathered(b: LayerBuilder, last: KernelCall) -> RowForm:
         raise NotByRowsError("keeps some of its input's pixels")
     call = KernelCall(ADD_PIXELS, (input_of(b), RowTimes(width), channels, Sums()))
     kind = TensorType.FLOAT32 if source.type is TensorType.FLOAT32 else TensorType.INT32
-    return RowForm(
-        (_as_one_row(given),), _whole_output(b), call, gathering=Gathering(channels, last, kind), pixels=width
-    )
+    return RowForm((_as_one_row(given),), _whole_output(b), call, gathering=Gathering(channels, last, kind))
 
 
 def gathered_products(b: LayerBuilder, weights: ConstantAt, offset: int, last: KernelCall) -> RowForm:
@@ -223,7 +221,6 @@ def gathered_products(b: LayerBuilder, weights: ConstantAt, offset: int, last: K
         _whole_output(b),
         KernelCall(ADD_PRODUCTS, operands),
         gathering=Gathering(output.elements, last),
-        pixels=sides(source)[1],
         row_work=_OWN_LOOP["helium" if any(mve for _, mve in b.cores) else "dsp" if any(d for d, _ in b.cores) else ""],
     )
 
@@ -273,4 +270,4 @@ def _changed(
     operands = list(call.operands)
     for place, operand in changed.items():
         operands[place] = operand
-    return RowForm((given,), taken, KernelCall(call.kernel, tuple(operands)), pixels=sides(output)[1])
+    return RowForm((given,), taken, KernelCall(call.kernel, tuple(operands)))

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, more_work
-from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_memory, shared_bytes
+from tflm_zephyr.compiler.ir.layers import InsideLayer, KernelLayer, Layer, SegmentLayer, cycles_of, more_work
+from tflm_zephyr.compiler.layer_cycles import LayerCycles
+from tflm_zephyr.compiler.memory_plan import MemoryPlan, plan_memory, shared_bytes
 from tflm_zephyr.compiler.pixel_runs import PixelLayer
 from tflm_zephyr.compiler.row_forms import is_image, sides
 from tflm_zephyr.compiler.row_program import RowBuffer, RowSegment, StreamedInput
 from tflm_zephyr.compiler.row_stream import Stream
-from tflm_zephyr.compiler.step_work import StepWork
 from tflm_zephyr.compiler.views import Placement, with_views
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.kernels import KernelLibrary, Node, in_place_tensors, untried
@@ -38,35 +38,11 @@ from tflm_zephyr.row_planner import (
 )
 from tflm_zephyr.tflm import ALIGNMENT
 
-# In multiply-accumulates, as the budget is.
-_CALL = 100.0
-"""A call's own cost: the window, the structs, the call."""
-_PUSH = 25.0
-"""A step that takes in rows of a streamed input."""
-_PUSHED = 60.0
-"""A row of it, where rows are pushed one by one."""
-_BYTE = 0.15
-"""A byte moved in a row buffer."""
-_SUMMING = ("arm_convolve_1x1_s8", "arm_convolve_1x1_s8_fast")
-_WINDOWED = ("arm_convolve_s8", "arm_convolve_s16")
-_SUMMED = 0.5
-"""The share of a pixel's work that a call of CMSIS-NN's 1x1 function spends on summing up its weights.
-
-Not on Helium, where the loop sums them.
-"""
-_ODD = 0.7
-"""The share of a pixel's work that an odd pixel costs more than one of a pair."""
-_HELIUM_LEFT, _HELIUM_BLOCK = 0.8, 4
-"""The same on Helium, where four pixels go together, also those of depthwise layers."""
-_DSP = 1.6
-"""With the DSP extension the work of a pixel is less, and what a call costs besides is about the same."""
-_HELIUM = 5.0
-"""With Helium a multiply-accumulate takes a fifth of the instructions, a tenth in convolutions with windows, and calls
-and moves take about as many."""
 _MOST_CUTS = 5
 """Cuts that are planned: the one with the fewest estimated bytes may be packed into more than the third one is."""
 _FRONT_CUTS = 24
-_WHOLE_BUDGETS = (0.0, 0.01, SLOWER, 0.06, 0.1, 0.2)
+_MOST_SLOWER, _MOST_WHOLE = 0.2, 16  # of plans without segments
+_MOST_OF_CUT = 4  # plans with the same segments
 _ROUGHLY, _LITTLE = 1.2, 0.01
 _LOW = 1.25  # by so much at most packing makes less of a cut than its estimated bytes
 _ANY = 1e9  # a share of the work that no plan costs
@@ -84,31 +60,31 @@ class RowPlan:
 class RowPlanning:
     """The plans of `model` with these layers, some of which may run row by row.
 
-    With a `stream` each plan takes in its rows. `unit`: that of the work where kernels were chosen by their costs.
-    `runs`: dry runs that plans with other kernels share.
+    With a `stream` each plan takes in its rows. `costs` are those of its calls, `runs` dry runs that plans with other
+    kernels share.
     """
 
     model: Model
     layers: tuple[Layer, ...]
     libraries: Sequence[KernelLibrary]
-    stream: Stream | None = None
-    unit: StepWork | None = None
+    stream: Stream | None
+    costs: LayerCycles
     runs: DryRuns = field(default_factory=DryRuns)
 
     @cached_property
     def chain(self) -> Chain:
         """The layers as the planner of segments sees them."""
-        return chain_of(self.model, self.layers, self.libraries, self.stream, self.unit)
+        return chain_of(self.model, self.layers, self.libraries, self.stream, self.costs)
 
     @cached_property
     def cuts(self) -> tuple[Cut, ...]:
         """Cuts of the model into segments, the smallest first, none of which is no smaller and no cheaper."""
-        return front(self.chain, float(self.work), runs=self.runs)
+        return front(self.chain, self.work, runs=self.runs)
 
     @cached_property
-    def work(self) -> int:
-        """The model's multiply-accumulates, of which costs are a share."""
-        return sum(layer.macs for layer in self.layers)
+    def work(self) -> float:
+        """The cycles of whole layers, of which costs are a share."""
+        return cycles_of(self.layers)
 
     def whole(self, slower: float) -> MemoryPlan:
         """The smallest plan without segments that costs no more than `slower` of the model's work."""
@@ -136,8 +112,7 @@ class RowPlanning:
         cuts = self.cuts
         if len(cuts) > _FRONT_CUTS:
             cuts = tuple(cuts[k * len(cuts) // _FRONT_CUTS] for k in range(_FRONT_CUTS))
-        plans = [*(self.whole(slower) for slower in self._whole_budgets), *map(self._roughly, cuts)]
-        costed = [RowPlan(memory, more_work(memory.layers)) for memory in plans]
+        costed = [*self._wholes, *(plan for cut in cuts for plan in self._roughly(cut))]
         best: list[RowPlan] = []
         for plan in sorted(costed, key=lambda plan: (plan.memory.plan.size_bytes, plan.slower)):
             if not best or plan.slower < best[-1].slower:
@@ -151,13 +126,12 @@ class RowPlanning:
         PlanError where there is none, with the bytes or the work that are short.
         """
         best: RowPlan | None = None
-        for least, memory in self._by_cost(ram):
+        for least, plans in self._by_cost(ram):
             if best is not None and best.slower <= least:
                 break
-            plan = RowPlan(memory(), 0.0)
-            if size(plan.memory) <= ram:
-                plan = replace(plan, slower=more_work(plan.memory.layers))
-                best = plan if best is None or plan.slower < best.slower else best
+            for plan in plans():
+                if size(plan.memory) <= ram and (best is None or plan.slower < best.slower):
+                    best = plan
         if best is not None and (slower is None or best.slower <= slower):
             return best.memory
         smallest = self.smallest(_ANY if slower is None else slower)
@@ -165,29 +139,46 @@ class RowPlanning:
             return smallest
         raise self._too_large(ram, size(smallest), slower, best)
 
-    def _by_cost(self, ram: int) -> Iterator[tuple[float, Callable[[], MemoryPlan]]]:
-        """Plans that may fit, each with a share of the work that it costs at least about, the cheapest first."""
-        budgets = self._whole_budgets
-        plans = [(least, partial(self.whole, slower)) for least, slower in zip((0.0, *budgets), budgets, strict=False)]
+    def _by_cost(self, ram: int) -> Iterator[tuple[float, Callable[[], Sequence[RowPlan]]]]:
+        """Plans that may fit, with a share of the work that they cost at least about, the cheapest first."""
         work = self.work or 1
+        plans = [(plan.slower, partial(tuple[RowPlan], [plan])) for plan in self._wholes]
         plans += [(cut.cost / work, partial(self._roughly, cut)) for cut in self.cuts if cut.bytes <= _LOW * ram]
         return iter(sorted(plans, key=lambda plan: plan[0]))
 
-    @property
-    def _whole_budgets(self) -> tuple[float, ...]:
-        """Shares of the work that whole layers may cost more; none for a stream."""
-        in_runs = any(call.runs is not None for layer in self.layers for call in layer.calls)
-        priced = in_runs or any(one.extra_work for layer in self.layers for one in layer.leaner)
-        return () if self.stream is not None else _WHOLE_BUDGETS if priced else _WHOLE_BUDGETS[:1]
+    @cached_property
+    def _wholes(self) -> tuple[RowPlan, ...]:
+        """Plans without segments, each cheaper than the one before, to one that costs nothing; none for a stream."""
+        if self.stream is not None:
+            return ()
+        found = [RowPlan(self.whole(0.0), 0.0)]
+        slower = _MOST_SLOWER
+        while len(found) < _MOST_WHOLE:
+            memory = self.whole(slower)
+            slower = more_work(memory.layers)
+            if slower <= 0.0:
+                break
+            found.append(RowPlan(memory, slower))
+            slower *= 1 - _LITTLE
+        return tuple(found)
 
-    def _roughly(self, cut: Cut) -> MemoryPlan:
-        """The cut's plan; its runs of pixels cost about what the cut says, now and then a little more."""
-        return self._by_rows(cut, _ROUGHLY * cut.cost + _LITTLE * self.work)
+    def _roughly(self, cut: Cut) -> tuple[RowPlan, ...]:
+        """The cut's plans, each cheaper than the one before: runs of pixels cost about what the cut says, or less."""
+        budget, found = _ROUGHLY * cut.cost + _LITTLE * self.work, list[RowPlan]()
+        for _ in range(_MOST_OF_CUT):
+            memory = self._by_rows(cut, budget)
+            plan = RowPlan(memory, more_work(memory.layers))
+            if found and plan.slower >= found[-1].slower:
+                break
+            found.append(plan)
+            budget = plan.slower * self.work * (1 - _LITTLE)
+            if budget <= _spent(cut):
+                break
+        return tuple(found)
 
     def _by_rows(self, cut: Cut, budget: float) -> MemoryPlan:
         """The cut's plan, where runs of pixels may cost what segments leave of the budget."""
-        spent = sum(segment.cost for segment in cut.segments if segment.pace is not None)
-        left = (budget - spent) / self.work if self.work else 0.0
+        left = (budget - _spent(cut)) / self.work if self.work else 0.0
         segments = with_segments(self.chain, self.layers, cut, self.stream)
         return plan_memory(self.model, segments, self.libraries, slower=max(0.0, left))
 
@@ -209,6 +200,11 @@ class RowPlanning:
         return PlanError(what, where=self.model.where, hint=hint)
 
 
+def _spent(cut: Cut) -> float:
+    """The cost of the cut's segments."""
+    return sum(segment.cost for segment in cut.segments if segment.pace is not None)
+
+
 def _size_and_work(memory: MemoryPlan) -> tuple[int, float]:
     return memory.plan.size_bytes, more_work(memory.layers)
 
@@ -217,30 +213,24 @@ def chain_of(
     model: Model,
     layers: Sequence[Layer],
     libraries: Sequence[KernelLibrary],
-    stream: Stream | None = None,
-    unit: StepWork | None = None,
+    stream: Stream | None,
+    costs: LayerCycles,
 ) -> Chain:
-    """The layers as the planner of segments sees them; tensor numbers are the model's. `unit` as for plan_rows().
+    """The layers as the planner of segments sees them; tensor numbers are the model's.
 
     With a `stream` the first operation supplies its rows, in the place of the layers that it skips.
     """
     subgraph = model.main
     viewed, placement = with_views(subgraph, layers, parts=True)
     tensors = tuple(_tensor(subgraph, placement, k) for k in range(len(subgraph.tensors)))
-    besides = _besides(layers, libraries) * _faster(unit)
-    operations = tuple(_operation(model, layer, libraries, besides, unit) for layer in viewed)
+    operations = tuple(_operation(model, layer, libraries, costs) for layer in viewed)
     ends = tuple(subgraph.inputs), tuple(subgraph.outputs)
-    chain = Chain(tensors, operations, *ends, ALIGNMENT, _BYTE * besides)
-    return chain if stream is None else _with_supply(chain, layers, stream, _faster(unit))
+    chain = Chain(tensors, operations, *ends, ALIGNMENT, costs.moved_byte)
+    return chain if stream is None else _with_supply(chain, layers, stream, costs.step)
 
 
-def _faster(unit: StepWork | None) -> float:
-    """StepWork.faster; 1 where nothing was chosen."""
-    return 1.0 if unit is None else unit.faster
-
-
-def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, faster: float) -> Chain:
-    """The chain with the stream's rows from outside; `faster` as of StepWork.
+def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, step: float) -> Chain:
+    """The chain with the stream's rows from outside: a push of rows, and each of its rows, cost as a `step`.
 
     Readers of another input stay out of segments: that input may be written until the last row has come.
     """
@@ -249,8 +239,7 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, faster: 
     given = next(given for given in form.inputs if given.tensor == stream.tensor)
     tensors = list(chain.tensors)
     tensors[stream.tensor] = RowTensor(given.rows, given.row_bytes, stream.tensor)
-    call, row = _PUSH * faster, _PUSHED * faster
-    supply = Operation((), (stream.tensor,), pixels=form.pixels, call_cost=call, row_cost=row, supplied=True)
+    supply = Operation((), (stream.tensor,), step_costs=(step,), row_cost=step, supplied=True)
     inputs = tuple(tensor for place, tensor in enumerate(chain.inputs) if place != stream.input)
     others = chain.operations[stream.skipped :]
     operations = (supply, *(_on_whole_tensors(one) if set(one.reads) & set(inputs) else one for one in others))
@@ -259,15 +248,6 @@ def _with_supply(chain: Chain, layers: Sequence[Layer], stream: Stream, faster: 
 
 def _on_whole_tensors(operation: Operation) -> Operation:
     return Operation(operation.reads, operation.writes, scratch=operation.scratch, ways=operation.ways)
-
-
-def _besides(layers: Sequence[Layer], libraries: Sequence[KernelLibrary]) -> float:
-    """The multiply-accumulates that instructions beside them are worth, against those of a core without Helium."""
-    if not any(library.core.mve for library in libraries):
-        return 1.0
-    work = sum(layer.macs for layer in layers)
-    windows = sum(layer.macs for layer in layers if layer.rows and layer.rows.call.kernel.name in _WINDOWED)
-    return _HELIUM * (1.0 + windows / work) if work else _HELIUM
 
 
 def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
@@ -280,9 +260,7 @@ def _tensor(subgraph: Subgraph, placement: Placement, k: int) -> RowTensor:
     return RowTensor(rows, -(-size // rows), root, whole)
 
 
-def _operation(
-    model: Model, layer: Layer, libraries: Sequence[KernelLibrary], besides: float, unit: StepWork | None
-) -> Operation:
+def _operation(model: Model, layer: Layer, libraries: Sequence[KernelLibrary], costs: LayerCycles) -> Operation:
     subgraph, form = model.main, layer.rows
     operator = subgraph.operators[layer.operator]
     reads = tuple(dict.fromkeys(i for i in operator.inputs if i >= 0 and not subgraph.tensors[i].is_constant))
@@ -290,14 +268,7 @@ def _operation(
     ways = tuple(_ways(model, layer, libraries))
     if form is None or not layer.calls or {given.tensor for given in form.inputs} != set(reads):
         return Operation(reads, writes, scratch=layer.scratch_bytes, ways=ways)
-    pixels = form.pixels * form.steps
-    work = layer.macs / pixels if pixels else 0.0
-    work *= _DSP if any(library.core.dsp and not library.core.mve for library in libraries) else 1.0
-    helium = any(library.core.mve for library in libraries)
-    together = not layer.fast and (layer.key == "CONV_2D" or (helium and layer.key == "DEPTHWISE_CONV_2D"))
-    summing = form.call.kernel.name in _SUMMING and not helium
-    known = None if unit is None else unit.of_rows(Node(model, subgraph, operator), layer)
-    faster = _faster(unit)
+    calls = costs.of_rows(Node(model, subgraph, operator), layer)
     return Operation(
         reads,
         writes,
@@ -305,12 +276,8 @@ def _operation(
         gathers=form.gathering is not None,
         scratch=layer.scratch_bytes,
         kept=0 if form.gathering is None else 4 * form.gathering.sums,
-        pixels=form.pixels,
-        call_cost=_CALL * besides + (_SUMMED * work * faster if summing else 0.0),
-        odd_cost=(_HELIUM_LEFT if helium else _ODD) * work * faster if together else 0.0,
-        block=_HELIUM_BLOCK if helium else 2,
-        row_cost=form.row_work * layer.macs / form.steps * faster,
-        step_costs=tuple(_CALL * besides + cost for cost in known or ()),
+        step_costs=tuple(costs.step + call for call in calls),
+        row_cost=form.row_work * layer.cycles / form.steps,
         ways=ways,
     )
 
@@ -325,6 +292,7 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
     if call is None or call.copies:
         return
     if call.runs is not None:
+        assert isinstance(layer, KernelLayer)
         one, other = call.reads[0].tensor, call.writes[0].tensor
         pixels = PixelLayer(sum(call.runs.counts), call.runs.in_bytes, call.runs.out_bytes)
         if pixels.pixels > 1 and one not in model.main.outputs:
@@ -332,7 +300,7 @@ def _ways(model: Model, layer: Layer, libraries: Sequence[KernelLibrary]) -> Ite
                 first, second = (other, one) if backwards else (one, other)
                 for distance, calls in pixels.distances(ALIGNMENT, backwards=backwards):
                     saved = min(align_up(sizes[first], ALIGNMENT), align_up(sizes[second], ALIGNMENT) - distance)
-                    yield Way(max(0, saved), (calls - 1) * layer.macs / pixels.pixels)
+                    yield Way(max(0, saved), (calls - 1) * layer.run_cycles)
         return
     if any(map(untried, libraries)):
         return
@@ -372,7 +340,7 @@ def _without_code(layer: Layer) -> InsideLayer:
         key=layer.key,
         title=layer.title,
         scratch_bytes=layer.scratch_bytes,
-        macs=layer.macs,
+        cycles=layer.cycles,
         not_fast=layer.not_fast,
         member=layer,
     )
@@ -427,7 +395,7 @@ def _segment_layer(
         key=last.key,
         title=last.title,
         scratch_bytes=at + max(layer.scratch_bytes for layer in members),
-        macs=last.macs,
+        cycles=last.cycles,
         not_fast=last.not_fast,
         segment=done,
         members=tuple(_with_used_parameters(layer) for layer in members),

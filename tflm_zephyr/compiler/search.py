@@ -130,14 +130,13 @@ class Search:
         Layers whose kernel of ours takes no rows, and layers with the most scratch where the plan is largest, may have
         CMSIS-NN's kernel; the cycles that this costs count as more work.
         """
-        most = choice.cycles * (1 + slower)
+        most = self._parts(choice).cycles * (1 + slower)
         fitting: list[tuple[int, float, _Planned]] = []
 
         def plan(one: Choice) -> MemoryPlan:
             parts = self._parts(one)
-            left = max(0.0, most / one.cycles - 1) if one.cycles else slower
-            memory = self._memory(parts, replace(options, slower=left))
-            cycles = one.cycles * (1 + more_work(memory[0].layers))
+            memory = self._memory(parts, replace(options, slower=max(0.0, most / parts.cycles - 1)))
+            cycles = parts.cycles * (1 + more_work(memory[0].layers))
             if cycles <= most or not fitting:
                 fitting.append((parts.arena_bytes(memory[0]), cycles, (one, parts, memory)))
             return memory[0]
@@ -145,7 +144,7 @@ class Search:
         whole = {layer.operator for layer in self._parts(choice).layers if layer.fast and layer.rows is None}
         for start in (choice, choice.without(whole, LESS_RAM)) if whole else (choice,):
             for smaller, _ in smaller_choices(start, plan):
-                if smaller.cycles > most:
+                if self._parts(smaller).cycles > most:
                     break
         return min(fitting, key=lambda each: each[:2])[2]
 
@@ -167,7 +166,7 @@ class Search:
         if key not in self._plannings:
             stream = parts.stream() if options.stream else None
             self._plannings[key] = RowPlanning(
-                parts.running, parts.layers, parts.libraries, stream, parts.unit, self._runs
+                parts.running, parts.layers, parts.libraries, stream, parts.costs, self._runs
             )
         return self._plannings[key]
 
@@ -199,10 +198,10 @@ class Search:
             except PlanError as refusal:
                 refusals.append(refusal)
                 return False
-            fitting.append((one.cycles * (1 + more_work(memory[0].layers)), (one, parts, memory)))
+            fitting.append((parts.cycles * (1 + more_work(memory[0].layers)), (one, parts, memory)))
             return True
 
-        if fits(choice) and fitting[0][0] <= choice.cycles * (1 + _LITTLE):
+        if fits(choice) and fitting[0][0] <= self._parts(choice).cycles * (1 + _LITTLE):
             return fitting[0][1]
         for smaller in self._smaller(choice, options):
             fits(smaller)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
 from tflm_zephyr.costs.counts import code_counts, knows, work_counts
 from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
-from tflm_zephyr.costs.prices import EVAL, INVOKE, Price, Prices
+from tflm_zephyr.costs.prices import EVAL, INVOKE, ROW_BYTES, ROW_STEP, Price, Prices
 from tflm_zephyr.costs.shapes import FAST, Shape
 from tflm_zephyr.costs.table import (
     CMSIS_NN,
@@ -30,6 +30,8 @@ __all__ = [
     "INVOKE",
     "OWN",
     "REFERENCE",
+    "ROW_BYTES",
+    "ROW_STEP",
     "Candidate",
     "CoreCosts",
     "CoreTable",

@@ -75,6 +75,10 @@ def _moved(s: Shape) -> Counts:
     return {"runs": s.width, "elements": s.channels}
 
 
+def _moved_bytes(s: Shape) -> Counts:
+    return {"elements": s.channels}
+
+
 def _nothing(_: Shape) -> Counts:
     return {}
 
@@ -97,6 +101,8 @@ _COUNTS: Mapping[str, Callable[[Shape], Counts]] = {
     "PADV2": _moved,
     "REDUCE_MAX": _reduced,
     "RESIZE_NEAREST_NEIGHBOR": _moved,
+    "RowBytes": _moved_bytes,
+    "RowStep": _nothing,
     "SOFTMAX": _rows,
     "SUM": _reduced,
     "TRANSPOSE": _elements,

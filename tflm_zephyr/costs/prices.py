@@ -39,6 +39,10 @@ _ALIKE = "ADD int8"
 _UNKNOWN_ERROR = 1.0
 INVOKE = Shape("Invoke", 1, 1, 1, 1, 1, 1)
 """TFLM's Invoke() behind its last operator."""
+ROW_STEP = Shape("RowStep", 1, 1, 1, 1, 1, 1)
+"""A step of a segment that runs row by row, beside the kernel that it calls."""
+ROW_BYTES = Shape("RowBytes", 1, 1, 1024, 1, 1, 1024)
+"""Bytes that move within a row buffer."""
 EVAL = "Eval "
 """Begins the name of the price of an operator's Eval beside the function that it calls."""
 

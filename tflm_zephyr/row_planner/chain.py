@@ -59,9 +59,8 @@ class Operation:
     `windows` are the rows that it reads, a window for each tensor in `reads`, where it can run row by row; else none.
     It then writes one tensor. `gathers`: it takes in the rows of its one input one after the other, and its output is
     done behind the last of them. `scratch` bytes are needed while it runs, `kept` bytes from its first row to its last.
-    A call costs `call_cost` beyond the work of its rows, `odd_cost` more for each of rows times `pixels` that is left
-    of blocks of `block` pixels, and `row_cost` more for each row.
-    `step_costs` are known costs of calls for 1, 2, ... rows in the place of these; calls for more cost as the last.
+    `step_costs` are those of calls for 1, 2, ... rows beyond the work of the rows; calls for more rows cost as the
+    last. Each row costs `row_cost` more.
     `supplied`: it reads nothing, and its rows come from outside; the tensor that it writes is never kept whole.
     """
 
@@ -71,12 +70,8 @@ class Operation:
     gathers: bool = False
     scratch: int = 0
     kept: int = 0
-    pixels: int = 2
-    call_cost: float = 0.0
-    odd_cost: float = 0.0
-    block: int = 2
+    step_costs: tuple[float, ...] = (0.0,)
     row_cost: float = 0.0
-    step_costs: tuple[float, ...] = ()
     ways: tuple[Way, ...] = ()
     supplied: bool = False
 
@@ -87,9 +82,7 @@ class Operation:
 
     def cost(self, rows: int) -> float:
         """The cost of a call for `rows` rows beyond the work of the rows."""
-        if self.step_costs:
-            return self.step_costs[min(rows, len(self.step_costs)) - 1]
-        return self.call_cost + self.row_cost * rows + rows * self.pixels % self.block * self.odd_cost
+        return self.step_costs[min(rows, len(self.step_costs)) - 1] + self.row_cost * rows
 
 
 @dataclass(frozen=True)

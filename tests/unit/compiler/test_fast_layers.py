@@ -124,8 +124,9 @@ def backwards(layer: Layer) -> bool:
 def test_layers_of_one_size_go_down_and_up(dsp: bool) -> None:
     library = kernel_library("cmsis_nn", dsp=dsp)
     kinds = ["DEPTHWISE_CONV_2D", "CONV_2D"] * 4
-    program = compile_model(parse_model(chained(kinds)), (library,), CompilerOptions(fast=True))
-    size, two = 12 * 12 * 16, compile_model(parse_model(chained(kinds[:2])), (library,), CompilerOptions(fast=True))
+    lean = CompilerOptions(fast=True, slower=1.0)
+    program = compile_model(parse_model(chained(kinds)), (library,), lean)
+    size, two = 12 * 12 * 16, compile_model(parse_model(chained(kinds[:2])), (library,), lean)
     assert program.arena_bytes == two.arena_bytes < 1.5 * size
     assert {backwards(layer) for layer in program.layers} == {True, False}
     for layer in program.layers:
@@ -158,11 +159,10 @@ def depthwise(program: CompiledModel) -> tuple[TemplateArgument, ...]:
 
 def test_layers_are_leaner_where_that_makes_the_plan_smaller() -> None:
     library = kernel_library("cmsis_nn", dsp=True)
-    tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), CompilerOptions(fast=True))
+    lean = CompilerOptions(fast=True, slower=1.0)
+    tall = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"])), (library,), lean)
     assert depthwise(tall) == (4, 1)
-    wide = compile_model(
-        parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), CompilerOptions(fast=True)
-    )
+    wide = compile_model(parse_model(chained(["DEPTHWISE_CONV_2D", "CONV_2D"], depth=4)), (library,), lean)
     assert depthwise(wide) == (4, 1)
 
 

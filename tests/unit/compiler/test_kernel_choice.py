@@ -163,7 +163,7 @@ def test_a_layer_whose_kernel_takes_no_rows_has_another_one(shared: Path) -> Non
     """micro_speech: our dense layer wants its input whole; with CMSIS-NN's the convolution before it runs by rows."""
     search = Search(load_model(shared / "models" / "micro_speech_quantized.tflite"), (M4,))
     whole, rows = (search.best(CompilerOptions(rows=rows, fast=True, pick=True)) for rows in (False, True))
-    assert rows.arena_bytes < 0.6 * whole.arena_bytes
+    assert rows.arena_bytes < 0.65 * whole.arena_bytes
     assert [layer.key for layer in rows.layers if layer.fast] == ["DEPTHWISE_CONV_2D"]
     assert rows.choice is not None and whole.choice is not None
     assert rows.choice.cycles * (1 + rows.slower) <= 1.1 * whole.choice.cycles
@@ -203,7 +203,7 @@ def test_layers_are_leaner_only_for_less_ram() -> None:
     given = source.parts(choice).layers
     assert any(layer.leaner for layer in given)
     wide = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, ram=1 << 20))
-    assert not any(layer.extra_work for layer in wide.layers if isinstance(layer, KernelLayer))
+    assert not any(layer.extra_cycles for layer in wide.layers if isinstance(layer, KernelLayer))
     less = compile_model(model, (M4,), CompilerOptions(fast=True, pick=True, slower=0.05))
     assert less.arena_bytes < wide.arena_bytes
     assert 0 < less.slower <= 0.05

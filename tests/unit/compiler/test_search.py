@@ -40,7 +40,8 @@ def test_a_budget_is_kept_at_the_least_cost(search: Search, options: CompilerOpt
     assert least < whole
     found = search.best(replace(options, rows=False, ram=least))
     assert found.segments and found.arena_bytes <= least
-    assert not search.best(replace(options, rows=False, ram=whole)).segments
+    assert search.best(replace(options, rows=False, ram=whole)).slower <= search.best(options).slower
+    assert not search.best(replace(options, rows=False, ram=1 << 20)).segments
 
 
 def test_a_budget_that_nothing_meets_is_refused(search: Search) -> None:

@@ -11,6 +11,8 @@ from tflm_zephyr.costs import (
     CMSIS_NN,
     FAST,
     OWN,
+    ROW_BYTES,
+    ROW_STEP,
     Shape,
     code_counts,
     core_table,
@@ -93,7 +95,7 @@ def test_code_of_shapes_that_the_fit_has_not_seen(core: str) -> None:
 def test_the_errors_in_the_table_are_those_of_held_out_shapes(core: str) -> None:
     costs = costs_of([core])
     for kernel, fits in costs.cores[0].kernels.items():
-        if " " in kernel:  # an operator's, with errors of its own
+        if " " in kernel or kernel in (ROW_BYTES.kernel, ROW_STEP.kernel):  # with errors of their own
             continue
         samples = [sample for sample in SAMPLES[core] if sample.shape.kernel == kernel]
         works = [costs.work(sample.shape) for sample in samples]

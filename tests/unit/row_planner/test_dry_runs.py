@@ -17,7 +17,7 @@ def chain(*, size: int = 3, cost: float = 1.0) -> Chain:
     """Three operations on sixteen rows of which the second one's window and cost are given."""
     operations = (
         conv(0, 1, size=3, padding=1),
-        conv(1, 2, size=size, padding=size // 2, call_cost=cost),
+        conv(1, 2, size=size, padding=size // 2, step_costs=(cost,)),
         conv(2, 3, size=3, padding=1),
     )
     return Chain(tensors((16, 16, 16, 16), (8, 8, 8, 8)), operations, inputs=(0,), outputs=(3,))

@@ -102,7 +102,7 @@ def test_without_work_each_operation_is_a_segment() -> None:
 
 def supplied(chain: Chain) -> Chain:
     """The chain whose input comes from outside, by an operation of its own."""
-    source = Operation((), (0,), call_cost=1.0, supplied=True)
+    source = Operation((), (0,), step_costs=(1.0,), supplied=True)
     return replace(chain, operations=(source, *chain.operations), inputs=())
 
 

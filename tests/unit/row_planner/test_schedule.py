@@ -70,6 +70,6 @@ def test_random_chains_find_their_rows(pace: Pace) -> None:
 
 
 def test_the_cost_is_that_of_calls_and_moves() -> None:
-    pointwise = conv(0, 1, call_cost=10, odd_cost=5, pixels=3)
+    pointwise = conv(0, 1, step_costs=(15, 12))
     chain = Chain(tensors((8, 8, 8), (4, 10, 6)), (pointwise, conv(1, 2, size=3, padding=1)), (0,), (2,), move_cost=0.5)
     assert scheduled(chain, 0, 2, Pace()).cost(chain) == 8 * 15 + 8 * 2 * 10 * 0.5

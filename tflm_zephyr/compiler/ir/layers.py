@@ -20,7 +20,7 @@ _SEGMENT_HEADERS = frozenset({"<algorithm>", "<cstring>"})
 class Layer:
     """An operator of the main subgraph.
 
-    `operator` is its index in the running order. `title` names operator, types and shapes. `macs` is its work.
+    `operator` is its index in the running order. `title` names operator, types and shapes. `cycles` are estimated.
     `not_fast`: why it has none of our own kernels, where that was asked for.
     """
 
@@ -30,7 +30,7 @@ class Layer:
     calls: tuple[KernelCall, ...] = ()
     views: tuple[View, ...] = ()
     scratch_bytes: int = 0
-    macs: int = 0
+    cycles: float = 0.0
     not_fast: str = ""
 
     @property
@@ -80,8 +80,8 @@ class KernelLayer(Layer):
 
     `pointers` are locals of its function, `parameters` its constants, `locals` structs of its scratch buffer. `rows` is
     its form for some rows, or else `no_rows` says why it has none. `leaner` are layers of the same outputs that need
-    less scratch, or may have them nearer to their input, at more work each: `extra_work`, in multiply-accumulates,
-    where their kernels were measured.
+    less scratch, or may have them nearer to their input, at `extra_cycles` each. A run of pixels beyond the first one
+    takes `run_cycles` more.
     """
 
     pointers: tuple[Pointer, ...] = ()
@@ -90,7 +90,8 @@ class KernelLayer(Layer):
     rows: RowForm | None = None
     no_rows: str = ""
     leaner: tuple[KernelLayer, ...] = ()
-    extra_work: float = 0.0
+    extra_cycles: float = 0.0
+    run_cycles: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -252,15 +253,18 @@ def members_of(layer: Layer) -> tuple[Layer, ...]:
 
 
 def more_work(layers: Sequence[Layer]) -> float:
-    """The estimated work of segments, runs of pixels and leaner layers beyond that of the model, as a share."""
+    """The estimated cycles of segments, runs of pixels and leaner layers, as a share of those of whole layers."""
     total = 0.0
     for layer in layers:
         if isinstance(layer, KernelLayer):
-            total += layer.extra_work
+            runs = sum(len(call.runs.counts) - 1 for call in layer.calls if call.runs is not None)
+            total += layer.extra_cycles + runs * layer.run_cycles
         if isinstance(layer, SegmentLayer):
             total += layer.segment.cost
-        for call in layer.calls:
-            if call.runs is not None:
-                total += (len(call.runs.counts) - 1) * layer.macs / sum(call.runs.counts)
-    work = sum(layer.macs for layer in layers)
-    return total / work if work else 0.0
+    cycles = cycles_of(layers)
+    return total / cycles if cycles else 0.0
+
+
+def cycles_of(layers: Sequence[Layer]) -> float:
+    """The estimated cycles of the layers on whole tensors."""
+    return sum(layer.cycles for layer in layers)

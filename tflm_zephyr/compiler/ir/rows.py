@@ -45,15 +45,14 @@ class Gathering:
 class RowForm:
     """A layer's call for some of its rows: that for the whole tensor with row operands (row_operands).
 
-    `inputs` are all planned inputs, the first one with the window that the row operands are computed from. `pixels` are
-    those of an output row. `row_work`: the share of the layer's work that it takes more by rows.
+    `inputs` are all planned inputs, the first one with the window that the row operands are computed from. `row_work`:
+    the share of the layer's cycles that it takes more by rows.
     """
 
     inputs: tuple[RowInput, ...]
     output: RowInput
     call: KernelCall
     gathering: Gathering | None = None
-    pixels: int = 1
     row_work: float = 0.0
 
     @property
