@@ -28,8 +28,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.bare_app import run  # noqa: E402
 from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
 from benchmarks.kernel_costs import call_bytes, non_negative, reached_functions, rounded  # noqa: E402
-from benchmarks.kernels import ALL_CORES, Cost, Machine  # noqa: E402
+from benchmarks.kernels import ALL_CORES, CORES, Cost, Machine  # noqa: E402
 from benchmarks.operator_grid import grid, grid_models  # noqa: E402
+from tests.helpers import kernel_grid  # noqa: E402
 from tests.helpers.semihosting import START  # noqa: E402
 from tflm_zephyr.compiler import CompiledModel, FallbackLayer  # noqa: E402
 from tflm_zephyr.compiler.kernel_shapes import shape_of  # noqa: E402
@@ -225,6 +226,12 @@ def measured(machine: Machine, families: Sequence[str] = ()) -> Samples:
             through = {one.outputs[0]: sample for one, sample in zip(operators[1:], samples[1:], strict=False)}
             _add_calls(machine, path, through, found)
         say(f"{machine.core.name} {machine.kernels} {name}: {sum(one.instructions for one in samples):,} instructions")
+    if machine.kernels == CMSIS_NN and machine.key not in CORES:  # those are benchmarks/kernel_costs.py's
+        for name, layers in kernel_grid.grid().items():
+            path = machine.bench.folder / f"{name}.tflite"
+            path.write_bytes(kernel_grid.grid_model(layers))
+            _add_calls(machine, path, {}, found)
+            say(f"{machine.core.name} {name}: {len(layers)} shapes")
     return found
 
 
@@ -243,7 +250,10 @@ def _add_calls(machine: Machine, path: Path, through: Mapping[int, Sample], foun
         shape, other = shape_of(node, layer), through.get(node.operator.outputs[0])
         if shape is None:
             found.calls.append(Sample(operator_shape(node), cost.instructions, cost.cycles))
-        elif other is not None:
+            continue
+        if machine.key not in CORES:
+            found.calls.append(Sample(shape, cost.instructions, cost.cycles))
+        if other is not None:
             key = replace(shape, kernel=f"{EVAL}{layer.key}")
             more = other.instructions - cost.instructions, other.cycles - cost.cycles
             found.evals.append(Sample(key, *more))
@@ -305,12 +315,14 @@ def fitted(counts: Sequence[Mapping[str, int]], values: Sequence[int]) -> Fit:
     return Fit(exact, len(values), FitError(rounded(sum(off) / len(off)), rounded(max(off))))
 
 
-def fits_of(samples: Sequence[Sample], layer_bytes: Mapping[str, Sequence[int]]) -> dict[str, KernelFits]:
-    """The fits of all operators."""
+def fits_of(
+    samples: Sequence[Sample], layer_bytes: Mapping[str, Sequence[int]], core: str = ""
+) -> dict[str, KernelFits]:
+    """The fits of all operators on a core."""
     found = {}
     for kernel in sorted({sample.shape.kernel for sample in samples}):
         own = [sample for sample in samples if sample.shape.kernel == kernel]
-        counts = [work_counts(sample.shape) for sample in own]
+        counts = [work_counts(sample.shape, core) for sample in own]
         found[kernel] = KernelFits(
             fitted(counts, [sample.instructions for sample in own]),
             fitted(counts, [sample.cycles for sample in own]),
@@ -366,8 +378,8 @@ def main() -> int:
                 except ToolError as error:
                     say(f"{core} {library}: {error}")
                     continue
-                fits = fits_of([*found.operators, *middle(found.evals)], {})
-                calls = fits_of(found.calls, found.layer_bytes)
+                fits = fits_of([*found.operators, *middle(found.evals)], {}, core)
+                calls = fits_of(found.calls, found.layer_bytes, core)
                 for line in (*lines(f"{core} {library}", fits), *lines("as generated code", calls)):
                     say(line)
                 if args.update:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tflm_zephyr.costs.helium_counts import HELIUM_WORK
 from tflm_zephyr.costs.operator_counts import operator_counts
 from tflm_zephyr.costs.shapes import FAST, Shape
 
 Counts = dict[str, int]
 
+HELIUM = ("cortex-m55", "cortex-m85")
+"""Cores with Helium."""
 FORM = " by "
 """Ends the name of a count in front of a form of requantisation."""
 _BLOCK = 4  # pixels
 _TURN = 16  # taps of a loop's turn on cores with DSP
 
 
-def work_counts(shape: Shape) -> Counts:
-    """Counts that the kernel's instructions and cycles are linear in."""
-    return {
-        name: count for name, count in {"call": 1, **_WORK.get(shape.kernel, operator_counts)(shape)}.items() if count
-    }
+def work_counts(shape: Shape, core: str = "") -> Counts:
+    """Counts that the kernel's instructions and cycles are linear in; `core` as in "cortex-m55"."""
+    counts = HELIUM_WORK.get(shape.kernel) if core in HELIUM else None
+    counts = counts or _WORK.get(shape.kernel, operator_counts)
+    return {name: count for name, count in {"call": 1, **counts(shape)}.items() if count}
 
 
 def code_counts(shape: Shape) -> Counts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_zephyr.costs.counts import work_counts
+from tflm_zephyr.costs.counts import HELIUM, work_counts
 from tflm_zephyr.costs.shapes import Shape
 from tflm_zephyr.costs.table import (
     CMSIS_NN,
@@ -75,22 +75,17 @@ class Prices:
 
     def operator(self, shape: Shape) -> Price:
         """An operator through the interpreter, its Eval and the interpreter's loop included."""
-        function = self.function_of(shape) if self.library == CMSIS_NN else ""
-        if function:
-            call = self._first("calls", replace(shape, kernel=function))
-            around = self._first("operators", replace(shape, kernel=EVAL + shape.kernel.partition(" ")[0]))
-            if call is not None and around is not None:
-                return _sum(call, around)
+        if self.library == CMSIS_NN and (function := self.function_of(shape)):
+            around = replace(shape, kernel=EVAL + shape.kernel.partition(" ")[0])
+            for core, why in self._cores():
+                table = core_table(core).library(CMSIS_NN, self.commit)
+                if table is not None and function in table.calls and around.kernel in table.operators:
+                    call = _price(core, table.calls[function], replace(shape, kernel=function))
+                    price = _sum(call, _price(core, table.operators[around.kernel], around))
+                    return _with(price, why, self._commit(table))
+                if table is not None and shape.kernel in table.operators:
+                    break
         return self._of(shape, "operators")
-
-    def _first(self, section: str, shape: Shape) -> Price | None:
-        """The price of the nearest core where CMSIS-NN's kernel was measured."""
-        for core, why in self._cores():
-            table = core_table(core).library(CMSIS_NN, self.commit)
-            fits = None if table is None else (table.calls if section == "calls" else table.operators).get(shape.kernel)
-            if table is not None and fits is not None:
-                return _with(_price(fits, shape), why, self._commit(table))
-        return None
 
     def call(self, shape: Shape) -> Price:
         """A kernel as generated code calls it: one of ours, a function of CMSIS-NN, or what stands for an operator."""
@@ -98,7 +93,7 @@ class Prices:
             for name in (OWN, CMSIS_NN):
                 table = core_table(core).library(name, self.commit)
                 if table is not None and shape.kernel in table.calls and " " not in shape.kernel:
-                    return _with(_price(table.calls[shape.kernel], shape), why, self._commit(table))
+                    return _with(_price(core, table.calls[shape.kernel], shape), why, self._commit(table))
         return self._of(shape, "calls")
 
     def code_bytes(self, kernels: Sequence[str]) -> int | None:
@@ -121,7 +116,7 @@ class Prices:
             return ""
         if key == "FULLY_CONNECTED":
             return "arm_fully_connected_s8"
-        helium = self.core in ("cortex-m55", "cortex-m85")
+        helium = self.core in HELIUM
         return _convolution(shape, helium) if key == "CONV_2D" else _depthwise(shape, helium)
 
     def _of(self, shape: Shape, section: str) -> Price:
@@ -131,7 +126,7 @@ class Prices:
                 for table, why_table in self._libraries(core_table(core)):
                     fits = (table.calls if section == "calls" else table.operators).get(kernel)
                     if fits is not None:
-                        price = _price(fits, replace(shape, kernel=kernel))
+                        price = _price(core, fits, replace(shape, kernel=kernel))
                         return _with(price, why_core, why_kernel, why_table, self._commit(table))
         return Price(0.0, 0.0, _UNKNOWN_ERROR, f"{shape.kernel} was measured nowhere")
 
@@ -167,8 +162,8 @@ def _alike(kernel: str) -> Iterator[tuple[str, str]]:
     yield _ALIKE, f"{_ALIKE} stands in for {kernel}"
 
 
-def _price(fits: KernelFits, shape: Shape) -> Price:
-    counts = work_counts(shape)
+def _price(core: str, fits: KernelFits, shape: Shape) -> Price:
+    counts = work_counts(shape, core)
     known = {name: count for name, count in counts.items() if name in fits.instructions.factors}
     price = Price(
         fits.instructions.of(known) or 0.0,
