@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -120,6 +121,7 @@ def size_lines(bench: Bench, wanted: Mapping[str, Path], board: str, ways: Seque
     for name, model in wanted.items():
         for way in ways:
             flags = ("--backend", "compiled", "--kernels", "cmsis_nn", *SIZE_WAYS[way])
+            shutil.rmtree(bench.folder / "sizes_app", ignore_errors=True)  # its app file would be taken up
             app = bench.app("sizes_app", model, board, *flags)
             built = bench.build(app, board)
             (fit,) = json.loads(_fit(model, board, flags))["boards"]

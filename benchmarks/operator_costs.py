@@ -38,6 +38,7 @@ from tflm_zephyr.compiler.operator_shapes import operator_shape  # noqa: E402
 from tflm_zephyr.costs import (  # noqa: E402
     CMSIS_NN,
     EVAL,
+    HELIUM,
     INVOKE,
     REFERENCE,
     CoreTable,
@@ -378,7 +379,7 @@ def main() -> int:
                 except ToolError as error:
                     say(f"{core} {library}: {error}")
                     continue
-                fits = fits_of([*found.operators, *middle(found.evals)], {}, core)
+                fits = fits_of([*found.operators, *(found.evals if core in HELIUM else middle(found.evals))], {}, core)
                 calls = fits_of(found.calls, found.layer_bytes, core)
                 for line in (*lines(f"{core} {library}", fits), *lines("as generated code", calls)):
                     say(line)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
-from tflm_zephyr.costs.counts import code_counts, knows, work_counts
+from tflm_zephyr.costs.counts import HELIUM, code_counts, knows, work_counts
 from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
 from tflm_zephyr.costs.prices import EVAL, INVOKE, ROW_BYTES, ROW_STEP, Price, Prices
 from tflm_zephyr.costs.shapes import FAST, Shape
@@ -27,6 +27,7 @@ __all__ = [
     "CMSIS_NN",
     "EVAL",
     "FAST",
+    "HELIUM",
     "INVOKE",
     "OWN",
     "REFERENCE",

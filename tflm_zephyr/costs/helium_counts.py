@@ -76,7 +76,13 @@ def _dense(s: Shape) -> Counts:
     }
 
 
+def _sums(s: Shape) -> Counts:
+    """The sums of each output's weights, which Eval makes at each inference."""
+    return {"channels": s.channels, "vectors": s.channels * -(-s.taps // _BYTES)}
+
+
 HELIUM_WORK: Mapping[str, Callable[[Shape], Counts]] = {
+    "Eval FULLY_CONNECTED": _sums,
     "arm_convolve_1_x_n_s8": _convolution,
     "arm_convolve_1x1_s8": _strided,
     "arm_convolve_1x1_s8_fast": _pointwise,

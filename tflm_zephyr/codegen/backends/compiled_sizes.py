@@ -28,11 +28,10 @@ from tflm_zephyr.compiler import (
     ControlLayer,
     FallbackLayer,
     Layer,
-    SegmentLayer,
     called_shapes,
     members_of,
 )
-from tflm_zephyr.costs import Prices
+from tflm_zephyr.costs import Prices, has_rivals
 from tflm_zephyr.model import TensorType
 
 _CORE_BYTES = 17_000
@@ -76,8 +75,7 @@ def savings(programs: Sequence[CompiledModel], *, plain: bool = True) -> Savings
         flash -= _FRAMES_BYTES
     if {layer.key for layer in layers if layer.fast} - {layer.key for layer in layers if not layer.fast}:
         flash -= _OWN_BYTES if direct else _OWN_BYTES + _ALONE_BYTES
-    if members:
-        flash -= _ROWS_BYTES + _ROW_LAYER_BYTES * members
+    flash -= _rows_bytes(programs)
     if plain:
         return Savings(flash, _RAM_BYTES)
     return Savings(flash, _RAM_BYTES, _FLOAT_OFF_BYTES if _has_floats(programs) else _OTHER_CORES_OFF_BYTES)
@@ -86,20 +84,40 @@ def savings(programs: Sequence[CompiledModel], *, plain: bool = True) -> Savings
 def measured_code(programs: Sequence[CompiledModel], cores: Collection[str], library: str, commit: str) -> int | None:
     """Bytes of the layers' code with all functions that it calls; None where a core's table of costs lacks some of it.
 
-    Layers with our own kernels are not in it. `cores` by name; the one with the most code counts.
+    Layers with our own kernels are not in it. `cores` by name; the one with the most code counts. Cores with Helium are
+    left out: no app of theirs was compared with the linker.
     """
     layers = [layer for program in programs for layer in program.layers]
-    if not cores or any(isinstance(one, FallbackLayer | ControlLayer | SegmentLayer) for one in layers):
+    if not cores or not all(map(has_rivals, cores)):
         return None
-    kernels = [shape.kernel for program in programs for layer, shape in called_shapes(program) if not layer.fast]
+    if any(isinstance(one, FallbackLayer | ControlLayer) for one in layers):
+        return None
+    kernels = [
+        shape.kernel
+        for program in programs
+        for layer, shape in called_shapes(program)
+        if not layer.fast and layer.operator not in _gathering(program)
+    ]
     sizes = [Prices(core, library, commit).code_bytes(kernels) for core in sorted(cores)]
     known = [size for size in sizes if size is not None]
-    return max(known) if len(known) == len(sizes) else None
+    return max(known) + _rows_bytes(programs) if len(known) == len(sizes) else None
 
 
 def without_interpreter() -> Savings:
     """The savings of an app whose code is known: what its board's base has of the interpreter."""
     return Savings(_INTERPRETER_BYTES, _RAM_BYTES, _CODE_OFF_BYTES)
+
+
+def _gathering(program: CompiledModel) -> frozenset[int]:
+    """The operators that add up rows in a loop of the segment's own, in the place of their kernel."""
+    forms = (one for layer in program.segments for one in layer.segment.forms.items())
+    return frozenset(operator for operator, form in forms if form.gathering is not None)
+
+
+def _rows_bytes(programs: Sequence[CompiledModel]) -> int:
+    """The bytes of segments' steps, and of their layers' functions beyond those for whole tensors."""
+    members = sum(len(layer.members) for program in programs for layer in program.segments)
+    return _ROWS_BYTES + _ROW_LAYER_BYTES * members if members else 0
 
 
 def _has_floats(programs: Sequence[CompiledModel]) -> bool:
