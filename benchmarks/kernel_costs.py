@@ -308,8 +308,7 @@ def update(core: str, toolchain: str, tables: Sequence[LibraryTable]) -> None:
     for one in tables:
         before = kept.get((one.name, one.commit))
         if before is not None:
-            others = {name: fits for name, fits in before.calls.items() if " " in name}  # of operator_costs.py
-            one = replace(one, operators=before.operators, calls={**others, **one.calls})
+            one = replace(one, operators=before.operators, calls={**before.calls, **one.calls})
         kept[one.name, one.commit] = one
     path = ROOT / "tflm_zephyr" / "data" / file_of(core)
     write_atomically(path, dump(CoreTable(core, toolchain, tuple(kept.values()))).encode())

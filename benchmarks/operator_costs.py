@@ -298,11 +298,14 @@ def middle(samples: Sequence[Sample]) -> list[Sample]:
 def fitted(counts: Sequence[Mapping[str, int]], values: Sequence[int]) -> Fit:
     """Factors of the counts that give the values, with the error on each by a fit to all others.
 
-    Where these are fewer than the counts, the errors are those of the fit itself.
+    Where these are fewer than the counts, the errors are those of the fit itself. A single value grows with its counts:
+    it has no part that each call takes.
     """
     import numpy
 
     names = sorted({name for count in counts for name in count})
+    if len(values) == 1 and len(names) > 1:
+        names.remove("call")
     table = numpy.array([[count.get(name, 0) for name in names] for count in counts], float)
     wanted = numpy.array(values, float)
     rows, ones = table / wanted[:, None], numpy.ones(len(values))
@@ -313,6 +316,7 @@ def fitted(counts: Sequence[Mapping[str, int]], values: Sequence[int]) -> Fit:
         rest = non_negative(rows[others], ones[others]) if len(others) >= len(names) else factors
         off.append(abs(rows[k] @ rest - 1))
     exact = {name: rounded(factor) for name, factor in zip(names, factors, strict=True)}
+    exact = exact if "call" in exact or "call" not in counts[0] else {"call": 0.0, **exact}
     return Fit(exact, len(values), FitError(rounded(sum(off) / len(off)), rounded(max(off))))
 
 

@@ -22,18 +22,19 @@ SAMPLES = Path(__file__).parents[4] / "samples"
 
 
 @pytest.mark.parametrize(
-    ("sample", "board", "linked"),
+    ("sample", "board", "rows", "linked"),
     [
-        ("hello_world", "mps2/an385", 11_958),
-        ("digits", "mps2/an385", 32_346),
-        ("hello_world", "nrf9160dk/nrf9160/ns", 21_720),
+        ("hello_world", "mps2/an385", False, 11_958),
+        ("digits", "mps2/an385", False, 32_346),
+        ("digits", "mps2/an386", True, 34_634),
+        ("hello_world", "nrf9160dk/nrf9160/ns", False, 21_720),
     ],
 )
 def test_the_linkers_bytes_are_within_a_bound_of_one_kilobyte(
-    tmp_path: Path, sample: str, board: str, linked: int
+    tmp_path: Path, sample: str, board: str, rows: bool, linked: int
 ) -> None:
     model = ModelConfig(SAMPLES / sample / f"{sample}.tflite")
-    config = AppConfig(models=(model,), boards=(board,), kernels="cmsis_nn", backend="compiled")
+    config = AppConfig(models=(model,), boards=(board,), kernels="cmsis_nn", backend="compiled", rows=rows)
     flash = verdict(
         generate(AppRequest(config, tmp_path, tflm_of(None), golden=False)).spec, load_board(board), Runs((1,))
     ).flash
