@@ -27,6 +27,7 @@ from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
 from tflm_zephyr.plain_values import MOST_PERCENT
 
 SPEED, RAM, FLASH = "speed", "ram", "flash"
+_ALIKE = 1.02  # so near to the best, another measure decides
 _LESS_AT_MOST = 4096
 """Bytes that fast kernels take less flash than CMSIS-NN's at most where they are chosen for that: 1,016 were seen."""
 _MORE_RAM = "RAM, where rows would take less"
@@ -66,23 +67,10 @@ class Way:
         return (*order, options)
 
 
-@dataclass(frozen=True)
-class Ways:
-    """All ways, the one that is taken first, and the reasons in words."""
+def optimized(request: AppRequest, objective: str) -> Generated:
+    """The app by the way that is best by `objective` within the budgets of its config.
 
-    taken: Way
-    others: tuple[Way, ...]
-    reasons: tuple[str, ...]
-
-    @property
-    def every(self) -> tuple[Way, ...]:
-        """The one that is taken, then the others."""
-        return (self.taken, *self.others)
-
-
-def optimized(request: AppRequest, objective: str) -> tuple[Generated, Ways]:
-    """The app by the way that is best by `objective` within the budgets of its config, and all ways.
-
+    Of ways within _ALIKE of the best one the fastest is taken, and where speed is the objective the smallest.
     Raises AppError where no way is within them, which says for each what is short by how much, and what every way
     refuses alike as it is.
     """
@@ -99,11 +87,12 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Ways]:
         faults = "; ".join(f"{way.name}: {' and '.join(way.faults)}" for way in ways)
         where = ", ".join(model.label for model in request.config.models)
         raise AppError(faults, where=where, hint="Allow more, or take a smaller model")
-    best = min(able, key=lambda way: way.measure(objective))
-    others = tuple(way for way in ways if way is not best)
-    chosen = Ways(best, others, _reasons(best, others, objective))
+    first_of_all = min(way.measure(objective)[0] for way in able)
+    alike = [way for way in able if way.measure(objective)[0] <= _ALIKE * first_of_all]
+    best = min(alike, key=lambda way: way.measure(RAM if objective == SPEED and way.cycles is not None else SPEED))
     made = generate(replace(request, config=best.config))
-    return replace(made, notes=(*made.notes, *chosen.reasons)), chosen
+    reasons = _reasons(best, [way for way in ways if way is not best], objective)
+    return replace(made, notes=(*made.notes, *reasons))
 
 
 def all_ways(request: AppRequest) -> tuple[Way, ...]:
@@ -123,7 +112,7 @@ def generate_within(request: AppRequest) -> Generated:
     config = request.config
     objective = config.optimize or (SPEED if config.flash is not None else "")
     if objective:
-        return optimized(request, objective)[0]
+        return optimized(request, objective)
     made = generate(request)
     if config.backend != AUTO or request.backend or not (misfits := _misfits(made)):
         return made
@@ -266,6 +255,8 @@ def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...
     able = sorted((way for way in others if not way.faults), key=lambda way: way.measure(objective))
     words = "least work, as no cycles are known," if objective == SPEED and best.cycles is None else _WORDS[objective]
     why = f"the {words} of {1 + len(able)} ways" if able else "the only way that is possible"
+    if able and able[0].measure(objective)[0] < best.measure(objective)[0]:
+        why = f"within {100 * (_ALIKE - 1):.0f} % of {why}, and {'smaller' if objective == SPEED else 'faster'}"
     lines = [
         f"optimize {objective}: {best.name} ({best.option}), {why}",
         f"it takes {sizes(best)}; it gives up {best.gives_up}",

@@ -84,7 +84,7 @@ def test_leaner_layers_have_a_price() -> None:
     assert not any(layer.extra_cycles for layer in layers if isinstance(layer, KernelLayer))
 
 
-def test_a_core_that_was_not_measured_has_the_cycles_of_the_nearest() -> None:
+def test_an_unmeasured_core_has_the_cycles_of_the_nearest() -> None:
     near, far = (layer_cycles([replace(M4, cores=(core,))]) for core in ("cortex-m4", "cortex-m7"))
     assert far.prices == (Prices("cortex-m7", "cmsis_nn"),)
     assert (far.step, far.moved_byte) == (near.step, near.moved_byte)

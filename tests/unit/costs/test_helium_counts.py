@@ -36,7 +36,7 @@ def test_measured_functions_need_no_stand_in(kernel: str) -> None:
     assert 0 < price.instructions < price.cycles
 
 
-def test_a_convolution_with_helium_takes_a_fraction_of_one_without() -> None:
+def test_helium_takes_a_fraction_of_a_convolution() -> None:
     layer = Shape("CONV_2D int8", 10, 10, 32, 10, 10, 32, high=3, wide=3, top=1, left=1)
     prices = {core: Prices(core, CMSIS_NN).operator(layer) for core in (M55, "cortex-m33")}
     assert prices[M55].measured

@@ -27,7 +27,7 @@ PLENTY = 4 << 20
 
 
 def made(tmp_path: Path, model: Path = DIGITS, **values: object) -> Generated:
-    config = AppConfig((ModelConfig(model),), boards=(BOARD,), **values)  # type: ignore[arg-type]
+    config = AppConfig((ModelConfig(model),), **{"boards": (BOARD,), **values})  # type: ignore[arg-type]
     return generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))
 
 
@@ -56,14 +56,15 @@ def brute_force(tmp_path: Path, model: Path) -> list[Generated]:
 def test_the_best_of_all_ways_is_taken(model: Path, tmp_path: Path) -> None:
     every = brute_force(tmp_path, model)
     smallest, least = made(tmp_path, model=model, optimize="ram"), made(tmp_path, model=model, optimize="flash")
-    assert smallest.spec.models[0].arena.bytes == min(app.spec.models[0].arena.bytes for app in every)
-    assert flash(least) <= min(map(flash, every))  # fast kernels where they take no more flash are no option
+    assert smallest.spec.models[0].arena.bytes <= 1.02 * min(app.spec.models[0].arena.bytes for app in every)
+    assert flash(least) <= 1.02 * min(map(flash, every))  # fast kernels where they take no more flash are no option
 
 
 def test_the_fastest_way_has_fast_kernels(tmp_path: Path) -> None:
     app = made(tmp_path, optimize="speed")
-    assert app.config.fast_kernels and not app.config.rows
-    assert app.notes[-6].startswith("optimize speed: fast kernels (--fast-kernels), the fewest estimated cycles of 5")
+    assert app.config.fast_kernels
+    (note,) = (note for note in app.notes if note.startswith("optimize speed: "))
+    assert note.startswith("optimize speed: fast kernels") and note.count("the fewest estimated cycles of 5 ways") == 1
     assert [note for note in app.notes if note.startswith("or interpreter (--backend interpreter): ")]
 
 
@@ -154,3 +155,10 @@ def test_a_board_whose_flash_is_not_known_says_so(tmp_path: Path) -> None:
     config = AppConfig((ModelConfig(DIGITS),), boards=("qemu_cortex_m3",), flash=PLENTY)
     with pytest.raises(AppError, match="its flash cannot be estimated, as "):
         generate_within(AppRequest(config, tmp_path / "app", tflm_of(None), golden=False))
+
+
+def test_of_ways_alike_another_measure_decides(tmp_path: Path) -> None:
+    """By whole layers the fastest way of digits takes 64 bytes more than by rows, which is 1 % slower."""
+    app = made(tmp_path, optimize="speed", kernels="cmsis_nn", boards=("mps2/an386",))
+    assert app.config.fast_kernels and app.config.rows
+    assert any("within 2 % of the fewest estimated cycles of 5 ways, and smaller" in note for note in app.notes)
