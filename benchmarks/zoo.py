@@ -46,8 +46,8 @@ from tflm_zephyr.cli.commands.app_writing import write_app  # noqa: E402
 from tflm_zephyr.codegen import AppRequest, Generated, generate, render  # noqa: E402
 from tflm_zephyr.codegen.backends.compiled import runtime_of  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.footprint import Way, generate_within, verdict  # noqa: E402
-from tflm_zephyr.footprint.ways import optimized  # noqa: E402
+from tflm_zephyr.footprint import all_ways, generate_within, verdict  # noqa: E402
+from tflm_zephyr.footprint.ways import ALIKE, optimized  # noqa: E402
 from tflm_zephyr.host import run_many  # noqa: E402
 from tflm_zephyr.model import without_offline_plan  # noqa: E402
 from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig, ModelConfig  # noqa: E402
@@ -161,8 +161,8 @@ class Zoo:
         # A whole app with its golden outputs where it is to be built.
         request = AppRequest(config, self.folder / "app", self.tflm, golden=self.run == "zephyr")
         if entry.way in OPTIMIZED:
-            made, ways = optimized(request, entry.way)
-            entry.cycles, entry.taken = ways.taken.cycles, ways.taken.name
+            made, taken = optimized(request, entry.way)
+            entry.cycles, entry.taken = taken.cycles, taken.name
         elif entry.way in LINKS:
             made = generate(replace(request, config=replace(config, host_link=True, backend=LINKS[entry.way])))
         else:
@@ -176,13 +176,10 @@ class Zoo:
     def _cycles(self, model: Path, board: str) -> dict[str, int | None]:
         """Estimated cycles by the name of footprint's way, and by that of an entry that took it."""
         try:
-            _, ways = optimized(
-                AppRequest(_config(model, board), self.folder / "app", self.tflm, golden=False), "speed"
-            )
-        except Exception:  # --optimize speed has the line already
+            ways = all_ways(AppRequest(_config(model, board), self.folder / "app", self.tflm, golden=False))
+        except ToolError:  # --optimize speed has the line already
             return {}
-        found: tuple[Way, ...] = ways.every
-        return {way.name: way.cycles for way in found}
+        return {way.name: way.cycles for way in ways}
 
     def _guarded(self, entry: Entry, step: Callable[[Entry], None]) -> None:
         """Take a step; a refusal and a fault become the entry's result."""
@@ -289,7 +286,7 @@ def _compare(entries: Sequence[Entry]) -> None:
             continue
         for other in entries:
             value = measure(other) if other.way in PLAIN else None
-            if value is not None and value < own:
+            if value is not None and value * ALIKE < own:  # so near to the best, another measure decides
                 entry.result, entry.fault = f"FAULT: {other.way} has {value:,}", True
 
 

@@ -27,7 +27,7 @@ from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
 from tflm_zephyr.plain_values import MOST_PERCENT
 
 SPEED, RAM, FLASH = "speed", "ram", "flash"
-_ALIKE = 1.02  # so near to the best, another measure decides
+ALIKE = 1.02  # so near to the best, another measure decides
 _LESS_AT_MOST = 4096
 """Bytes that fast kernels take less flash than CMSIS-NN's at most where they are chosen for that: 1,016 were seen."""
 _MORE_RAM = "RAM, where rows would take less"
@@ -67,10 +67,10 @@ class Way:
         return (*order, options)
 
 
-def optimized(request: AppRequest, objective: str) -> Generated:
-    """The app by the way that is best by `objective` within the budgets of its config.
+def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
+    """The app by the way that is best by `objective` within the budgets of its config, and that way.
 
-    Of ways within _ALIKE of the best one the fastest is taken, and where speed is the objective the smallest.
+    Of ways within ALIKE of the best one the fastest is taken, and where speed is the objective the smallest.
     Raises AppError where no way is within them, which says for each what is short by how much, and what every way
     refuses alike as it is.
     """
@@ -88,11 +88,11 @@ def optimized(request: AppRequest, objective: str) -> Generated:
         where = ", ".join(model.label for model in request.config.models)
         raise AppError(faults, where=where, hint="Allow more, or take a smaller model")
     first_of_all = min(way.measure(objective)[0] for way in able)
-    alike = [way for way in able if way.measure(objective)[0] <= _ALIKE * first_of_all]
+    alike = [way for way in able if way.measure(objective)[0] <= ALIKE * first_of_all]
     best = min(alike, key=lambda way: way.measure(RAM if objective == SPEED and way.cycles is not None else SPEED))
     made = generate(replace(request, config=best.config))
     reasons = _reasons(best, [way for way in ways if way is not best], objective)
-    return replace(made, notes=(*made.notes, *reasons))
+    return replace(made, notes=(*made.notes, *reasons)), best
 
 
 def all_ways(request: AppRequest) -> tuple[Way, ...]:
@@ -112,7 +112,7 @@ def generate_within(request: AppRequest) -> Generated:
     config = request.config
     objective = config.optimize or (SPEED if config.flash is not None else "")
     if objective:
-        return optimized(request, objective)
+        return optimized(request, objective)[0]
     made = generate(request)
     if config.backend != AUTO or request.backend or not (misfits := _misfits(made)):
         return made
@@ -256,7 +256,7 @@ def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...
     words = "least work, as no cycles are known," if objective == SPEED and best.cycles is None else _WORDS[objective]
     why = f"the {words} of {1 + len(able)} ways" if able else "the only way that is possible"
     if able and able[0].measure(objective)[0] < best.measure(objective)[0]:
-        why = f"within {100 * (_ALIKE - 1):.0f} % of {why}, and {'smaller' if objective == SPEED else 'faster'}"
+        why = f"within {100 * (ALIKE - 1):.0f} % of {why}, and {'smaller' if objective == SPEED else 'faster'}"
     lines = [
         f"optimize {objective}: {best.name} ({best.option}), {why}",
         f"it takes {sizes(best)}; it gives up {best.gives_up}",
