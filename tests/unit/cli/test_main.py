@@ -54,7 +54,7 @@ def app(tool: Tool, model_file: Path, tmp_path: Path, fixed_reference: None) -> 
 def test_generate_says_what_it_did(tool: Tool, model_file: Path, tmp_path: Path) -> None:
     done = tool("generate", model_file, "-o", tmp_path / "app", "-b", "mps2/an385")
     assert done.code == 0 and done.err == ""
-    assert done.out.startswith(f"App app in {tmp_path / 'app'}: 33 files written.\n")
+    assert done.out.startswith(f"App app in {tmp_path / 'app'}: 34 files written.\n")
     assert "1 operators (AddRelu)" in done.out or "1 operator (AddRelu)" in done.out
     assert "estimated" in done.out and "self-test: 1 run, reference LiteRT 0.0.0" in done.out
     assert done.out.splitlines()[-1].startswith(
@@ -64,7 +64,7 @@ def test_generate_says_what_it_did(tool: Tool, model_file: Path, tmp_path: Path)
 
 def test_generate_again_changes_nothing(tool: Tool, app: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in app.rglob("*")}
-    assert "0 files written, 24 unchanged" in tool("generate", "-o", app).out
+    assert "0 files written, 25 unchanged" in tool("generate", "-o", app).out
     assert before == {path: path.stat().st_mtime_ns for path in app.rglob("*")}
 
 
@@ -93,7 +93,7 @@ class TestCheck:
 
     def test_up_to_date(self, tool: Tool, app: Path) -> None:
         done = self.outcome(tool, app)
-        assert (done.code, done.out) == (0, f"{app} is up to date (24 files).\n")
+        assert (done.code, done.out) == (0, f"{app} is up to date (25 files).\n")
 
     def test_another_model(self, tool: Tool, app: Path) -> None:
         (app / "tflm" / "models" / "net.tflite").write_bytes(dense())

@@ -90,7 +90,7 @@ def text(path: Path, kernels: str, points: Sequence[FrontPoint], streamed: Strea
 def _table(points: Sequence[FrontPoint]) -> Iterator[str]:
     for point in points:
         shown = ", ".join(_range([member.operator for member in layer.members]) for layer in point.compiled.segments)
-        yield f"{point.compiled.arena_bytes:12,} {100 * point.slower:10.2f} %  {shown or 'none'}"
+        yield f"{point.compiled.arena_bytes:12,} {100 * round(point.slower, 5):10.2f} %  {shown or 'none'}"
 
 
 def _reasons(compiled: CompiledModel) -> list[tuple[int, int, str]]:
