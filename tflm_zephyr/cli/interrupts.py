@@ -37,7 +37,7 @@ class Ending:
                 self._end_now(signum)
             return
         self._since, self.signum = now, signum
-        # What the signal interrupts in a thread, or where nothing can be raised, is no news.
+        # Errors of a thread that the signal interrupts, or where nothing can be raised, are no news.
         sys.unraisablehook = threading.excepthook = _ignored
         process.end_all()
         threading.Thread(target=self._guard, args=(signum,), daemon=True).start()
