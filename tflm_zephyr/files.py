@@ -4,19 +4,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from tflm_zephyr.errors import AppError, ToolError
-
-_PREFIX = "tflm-zephyr-"
-_LOCK = ".tflm-zephyr.lock"
-_YOUNG_S = 60.0  # a temporary folder of another process may not have its lock yet
+from tflm_zephyr.process import removed_if_killed
 
 
 @contextmanager
@@ -119,48 +114,9 @@ def read_if_there(path: Path) -> bytes | None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A new folder of this user's alone, removed at the block's end.
+    """A new folder of this user's alone, removed at the block's end or with this process, however that ends.
 
-    A lock on a file in it, which the system releases with the process, tells the folders of killed processes from those
-    in use. Raises OSError where no folder can be made.
+    Raises OSError where no folder can be made.
     """
-    _sweep(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
-        handle = os.open(Path(name, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _could_lock(handle)
-            yield Path(name)
-        finally:
-            os.close(handle)
-
-
-def _sweep(parent: Path) -> None:
-    """Remove this user's folders whose processes have ended."""
-    with suppress(OSError):
-        for folder in parent.glob(f"{_PREFIX}*"):
-            with suppress(OSError):
-                if _is_stale(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_stale(folder: Path) -> bool:
-    found = folder.lstat()
-    own = not folder.is_symlink() and folder.is_dir() and found.st_uid == os.getuid()
-    if not own or time.time() - found.st_mtime < _YOUNG_S:
-        return False
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)  # a folder without it is somebody's own
-    try:
-        return _could_lock(handle)
-    finally:
-        os.close(handle)
-
-
-def _could_lock(handle: int) -> bool:
-    """Whether the file could be locked: no other process holds it."""
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    with tempfile.TemporaryDirectory(prefix="tflm-zephyr-") as name, removed_if_killed(Path(name).absolute()):
+        yield Path(name)

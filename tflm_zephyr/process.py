@@ -3,17 +3,75 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 _GRACE_S = 0.7
+
+
+# Reads a line for each process group or folder that begins ("+123", "+/tmp/x") and ends ("-123"). Its input ends with
+# this process, however that was: then it kills the groups that are left and removes the folders.
+_REAPER = r"""
+set --
+while IFS= read -r line; do
+  case $line in
+  +*) set -- "$@" "${line#+}" ;;
+  -*) for each do shift; [ "$each" = "${line#-}" ] || set -- "$@" "$each"; done ;;
+  esac
+done
+for each do case $each in /*) ;; *) kill -KILL "-$each" 2>/dev/null ;; esac; done
+for each do case $each in /*) rm -rf -- "$each" ;; esac; done
+"""
+
+
+class _Reaper:
+    """A shell that outlives this process, and ends what this process left when it was killed by SIGKILL.
+
+    Nothing else could: no handler runs, and Linux's PR_SET_PDEATHSIG reaches no grandchild.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shell: subprocess.Popen[bytes] | None = None
+
+    def begins(self, what: int | Path) -> None:
+        """A process group, or a folder by its absolute path; not one of two lines: the first may be another's path."""
+        if "\n" in str(what):
+            return
+        with self._lock:
+            if self._shell is None:
+                self._shell = subprocess.Popen(
+                    ["sh", "-c", _REAPER],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                atexit.register(self._close)
+        self._tell(f"+{what}")
+
+    def ends(self, what: int | Path) -> None:
+        self._tell(f"-{what}")
+
+    def _tell(self, line: str) -> None:
+        """A write of less than PIPE_BUF bytes is whole, whichever threads write."""
+        if self._shell is None or self._shell.stdin is None:
+            return
+        with suppress(OSError):  # somebody ended the shell
+            os.write(self._shell.stdin.fileno(), os.fsencode(line + "\n"))
+
+    def _close(self) -> None:
+        assert self._shell is not None
+        self._shell.communicate()
 
 
 class _Children:
@@ -26,6 +84,7 @@ class _Children:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.ending = False
         self.on_start: Callable[[str], None] | None = None
+        self.reaper = _Reaper()
 
 
 _CHILDREN = _Children()
@@ -40,6 +99,16 @@ def end_all(sig: signal.Signals = signal.SIGTERM) -> None:
     _CHILDREN.ending = True
     for child in list(_CHILDREN.running):
         _signal_group(child, sig)
+
+
+@contextmanager
+def removed_if_killed(folder: Path) -> Iterator[None]:
+    """Within the block the end of this process, even by SIGKILL, removes `folder`."""
+    _CHILDREN.reaper.begins(folder)
+    try:
+        yield
+    finally:
+        _CHILDREN.reaper.ends(folder)
 
 
 @contextmanager
@@ -100,7 +169,7 @@ def spawn(
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
     merge_stderr: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a process group of its own; leaving the block kills the whole group.
+    """A child in a process group of its own; leaving the block, or the end of this process, kills the whole group.
 
     Raises KeyboardInterrupt after `end_all`.
     """
@@ -117,11 +186,13 @@ def spawn(
     )
     _CHILDREN.running.add(child)
     try:
+        _CHILDREN.reaper.begins(child.pid)
         if _CHILDREN.ending:  # another thread's child, started while `end_all` went through the table
             raise KeyboardInterrupt
         yield child
     finally:
         kill_tree(child)
+        _CHILDREN.reaper.ends(child.pid)
         _CHILDREN.running.discard(child)  # not before: a second signal may interrupt the line above
         for stream in (child.stdin, child.stdout, child.stderr):
             if stream is not None:
@@ -159,8 +230,6 @@ class _Deadline:
         self._child, self._timeout_s, self.fired = child, timeout_s, False
 
     def __enter__(self) -> None:
-        import threading
-
         self._timer = None
         if self._timeout_s is not None:
             self._timer = threading.Timer(self._timeout_s, self._fire)

@@ -6,10 +6,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.checkout import ROOT
 from tests.helpers.processes import gone, pid_from
 from tflm_zephyr import process
 
@@ -108,3 +111,67 @@ def test_a_child_that_is_gone_already_can_be_killed_again() -> None:
         process.kill_tree(child)
         process.kill_tree(child)
     assert child.returncode == 0
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Runs a process with a child, a grandchild and a temporary folder below TMPDIR, and kills it."""
+
+    def kill(below: str) -> Path:
+        folder = tmp_path / below
+        folder.mkdir()
+        code = (
+            "import time\n"
+            "from tflm_zephyr import files, process\n"
+            f"with files.temporary_folder() as made, process.spawn(['sh', '-c', {_FAMILY!r}], cwd={str(tmp_path)!r}):\n"
+            "    (made / 'model.tflite').write_bytes(b'x')\n"
+            "    time.sleep(60)\n"
+        )
+        with process.spawn(python(code), cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}) as parent:
+            pid_from(tmp_path / "grandchild")
+            os.kill(parent.pid, signal.SIGKILL)
+        return folder
+
+    yield kill
+
+
+_FAMILY = "echo $$ > child; sh -c 'echo $$ > grandchild; sleep 60' & wait"
+
+
+def test_a_killed_process_leaves_neither_children_nor_folders(tmp_path: Path, killed: Callable[[str], Path]) -> None:
+    folder = killed("plain")
+    assert gone(pid_from(tmp_path / "child")) and gone(pid_from(tmp_path / "grandchild"))
+    assert emptied(folder)
+
+
+def test_a_folder_whose_path_has_two_lines_leaves_the_first_lines_folder(
+    tmp_path: Path, killed: Callable[[str], Path]
+) -> None:
+    (tmp_path / "a").mkdir()
+    (folder,) = killed("a\nb").iterdir()
+    assert gone(pid_from(tmp_path / "grandchild")) and (tmp_path / "a").is_dir() and folder.is_dir()
+
+
+def test_what_has_ended_is_not_ended_again(tmp_path: Path) -> None:
+    """The groups and folders of a process that goes on are forgotten one by one."""
+    code = (
+        "import os, pathlib, signal\n"
+        "from tflm_zephyr import files, process\n"
+        "with files.temporary_folder() as kept:\n"
+        "    with files.temporary_folder() as folder:\n"
+        "        pass\n"
+        "    process.run(['true'])\n"
+        "    folder.mkdir()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = process.run(python(code), cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.returncode == -signal.SIGKILL
+    assert emptied(tmp_path, 1)
+
+
+def emptied(folder: Path, left: int = 0) -> bool:
+    """Whether `left` entries are left in it, soon."""
+    ends = time.monotonic() + 5
+    while len(list(folder.iterdir())) != left and time.monotonic() < ends:
+        time.sleep(0.01)
+    return len(list(folder.iterdir())) == left

@@ -5,7 +5,7 @@ A process of its own, because C++ that aborts or crashes on an odd model must no
 because TFLM prints its messages and its allocation record to the C stderr, which the parent captures whole.
 
 DIR holds `request.json` {engine, runs, inputs, arena_bytes, reset (run by run), tensors,
-keeps_state (operators share a state besides variable tensors), parent (the process with which this one ends)},
+keeps_state (operators share a state besides variable tensors)},
 `model.tflite` and `inputs.bin` (the inputs' bytes one after the other, in C order and in the tensors' own types, run
 after run). Written there: `outputs.bin` in the same manner, each run's outputs and then its `tensors` (indices into the
 main subgraph), and `result.json`: {output_sizes, tensor_sizes, version}, or {error, stage} when the engine refused.
@@ -16,8 +16,6 @@ the allocation record follows, except with `tensors`.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +29,6 @@ MARK_MEMORY = "tflm-zephyr: allocation record follows"
 MARK_RUNS = "tflm-zephyr: runs "
 REPORT_S = 0.25  # between two reports of the runs that are done
 MEMORY_LIMIT_BYTES = 16 << 30
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Engine(Protocol):
@@ -164,7 +161,6 @@ def main(folder: Path) -> None:
     """Serve the one request in `folder`."""
     _limit()
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    _end_with(request["parent"])
     stage = "load"
     try:
         engine = ENGINES[request["engine"]](
@@ -211,17 +207,6 @@ def _serve(engine: Engine, request: dict[str, Any], folder: Path) -> tuple[list[
                 print(f"\n{MARK_RUNS}{run + 1}", flush=True)
                 reported = time.monotonic()
     return lengths
-
-
-def _end_with(parent: int) -> None:
-    """Let the system kill this process when its parent has ended, however that was: nobody else would."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it had ended before
-        os._exit(1)
 
 
 def _limit() -> None:

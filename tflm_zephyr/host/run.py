@@ -164,7 +164,6 @@ def run_many(
         "reset": [reset] * len(runs) if isinstance(reset, bool) else list(reset),
         "tensors": list(tensors),
         "keeps_state": _keeps_state(model_bytes),
-        "parent": os.getpid(),
     }
     with temporary_folder() as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")

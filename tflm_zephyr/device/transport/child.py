@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,20 +17,6 @@ from tflm_zephyr.device.transport.link import LinkEndedError
 _CHUNK = 1 << 16
 _KEPT_STDERR = 4096
 _EXIT_S = 2.0
-
-# exec()s its arguments as a process that the kernel kills when the parent ends, for whatever reason. argv[1] is the
-# parent's id: if the parent has ended already, this process has another parent by now. Linux only; elsewhere the
-# program just runs. The parent is the thread that starts it.
-_LEASH = """
-import ctypes, os, signal, sys
-try:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-except (AttributeError, OSError):
-    pass
-if os.getppid() != int(sys.argv[1]):
-    sys.exit(1)
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
 
 
 class ChildLink(ABC):
@@ -109,8 +94,3 @@ class ChildLink(ABC):
 def _stream(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None
     return stream
-
-
-def leashed(argv: Sequence[str]) -> tuple[str, ...]:
-    """`argv` as a process that does not outlive this one, even when this one is killed by SIGKILL."""
-    return (sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), *argv)

@@ -9,10 +9,11 @@ stands still while the code runs, so ticks measure nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tflm_zephyr.boards import Board
-from tflm_zephyr.device.transport.child import ChildLink, leashed
+from tflm_zephyr.device.transport.child import ChildLink
 from tflm_zephyr.device.transport.link import Capabilities
 from tflm_zephyr.device.transport.target import DeviceTarget, Transport
 from tflm_zephyr.errors import DeviceError
@@ -32,13 +33,13 @@ class NativeLink(ChildLink):
         super().__init__(f"native_sim {program.name}", "the app")
         self._path = program
 
-    def argv(self) -> tuple[str, ...]:
+    def argv(self) -> Sequence[str]:
         """See ChildLink. Raises DeviceError when the program is not there or may not be run."""
         if not self._path.is_file():
             raise DeviceError("no such program", where=str(self._path), hint="Build the app for native_sim first")
         if not os.access(self._path, os.X_OK):
             raise DeviceError("may not be run", where=str(self._path), hint="Build the app for native_sim again")
-        return leashed([str(self._path.resolve())])
+        return [str(self._path.resolve())]
 
     def reason(self, lines: list[str]) -> str:
         """See ChildLink: the last line is the error that ended the program."""

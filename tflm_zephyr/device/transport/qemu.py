@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from tflm_zephyr.boards import Board, QemuSpec
-from tflm_zephyr.device.transport.child import ChildLink, leashed
+from tflm_zephyr.device.transport.child import ChildLink
 from tflm_zephyr.device.transport.link import Capabilities
 from tflm_zephyr.device.transport.qemu_command import qemu_argv
 from tflm_zephyr.device.transport.target import DeviceTarget, Transport
@@ -35,7 +35,7 @@ class QemuLink(ChildLink):
         """See ChildLink. Raises DeviceError when there is no ELF or no QEMU."""
         if not self._elf.is_file():
             raise DeviceError("no such ELF file", where=str(self._elf), hint="Build the app first")
-        return leashed(qemu_argv(self._spec, self._elf, icount=self._icount, binary=find_qemu(self._spec.binary)))
+        return qemu_argv(self._spec, self._elf, icount=self._icount, binary=find_qemu(self._spec.binary))
 
     def reason(self, lines: list[str]) -> str:
         """See ChildLink. After a fatal error QEMU prints all registers; QEMU's own messages start with its name."""
