@@ -36,7 +36,8 @@ for each do case $each in /*) rm -rf -- "$each" ;; esac; done
 class _Reaper:
     """A shell that outlives this process, and ends what this process left when it was killed by SIGKILL.
 
-    Nothing else could: no handler runs, and Linux's PR_SET_PDEATHSIG reaches no grandchild.
+    Nothing else could: no handler runs, and Linux's PR_SET_PDEATHSIG reaches no grandchild. A child that starts in the
+    very millisecond in which this process is killed stays.
     """
 
     def __init__(self) -> None:

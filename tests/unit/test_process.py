@@ -125,10 +125,11 @@ def killed(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
             "from tflm_zephyr import files, process\n"
             f"with files.temporary_folder() as made, process.spawn(['sh', '-c', {_FAMILY!r}], cwd={str(tmp_path)!r}):\n"
             "    (made / 'model.tflite').write_bytes(b'x')\n"
+            f"    open({str(tmp_path / 'noted')!r}, 'w').write('1')\n"
             "    time.sleep(60)\n"
         )
         with process.spawn(python(code), cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}) as parent:
-            pid_from(tmp_path / "grandchild")
+            assert pid_from(tmp_path / "noted") and pid_from(tmp_path / "grandchild")
             os.kill(parent.pid, signal.SIGKILL)
         return folder
 
