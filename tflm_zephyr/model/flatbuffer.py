@@ -51,44 +51,32 @@ class Reader:
 
 
 class Table:
-    """One table, read by its schema; `place` is its path in the file ("subgraphs[0].tensors[3]")."""
+    """One table, read by its schema; `place` is its path in the file ("subgraphs[0].tensors[3]").
 
-    __slots__ = ("_end", "_vtable", "_vtable_slots", "name", "place", "pos", "reader")
+    `vtable_pos` is the position of its vtable, `slot_count` the number of slots there.
+    """
+
+    __slots__ = ("_end", "name", "place", "pos", "reader", "slot_count", "vtable_pos")
 
     def __init__(self, reader: Reader, pos: int, name: str, place: str) -> None:
         self.reader, self.pos, self.name, self.place = reader, pos, name, place
         shown = place or "the root table"
-        self._vtable = pos - reader.number("i", pos, shown)
-        vtable_bytes = reader.number("H", self._vtable, shown)
-        table_bytes = reader.number("H", self._vtable + 2, shown)
+        self.vtable_pos = pos - reader.number("i", pos, shown)
+        vtable_bytes = reader.number("H", self.vtable_pos, shown)
+        table_bytes = reader.number("H", self.vtable_pos + 2, shown)
         self._end = pos + table_bytes
         if vtable_bytes < 4 or table_bytes < 4 or self._end > len(reader.data):
             raise reader.fail(f"{shown} is no table or reaches beyond the file's end")
-        if self._vtable + vtable_bytes > len(reader.data):
+        if self.vtable_pos + vtable_bytes > len(reader.data):
             raise reader.fail(f"{shown} reaches beyond the file's end")
-        self._vtable_slots = vtable_bytes // 2 - 2
+        self.slot_count = vtable_bytes // 2 - 2
         reader.spend(_TABLE_COST_BYTES)
-
-    @property
-    def vtable_pos(self) -> int:
-        """The vtable's position."""
-        return self._vtable
-
-    @property
-    def slot_count(self) -> int:
-        """The number of slots in the vtable."""
-        return self._vtable_slots
-
-    @property
-    def end(self) -> int:
-        """The end of the table's inline bytes."""
-        return self._end
 
     def slot_pos(self, slot: int, width: int = 1) -> int | None:
         """The position of a slot's value (`width` bytes); None when it is absent."""
-        if slot >= self._vtable_slots:
+        if slot >= self.slot_count:
             return None
-        offset = struct.unpack_from("<H", self.reader.data, self._vtable + 4 + 2 * slot)[0]
+        offset = struct.unpack_from("<H", self.reader.data, self.vtable_pos + 4 + 2 * slot)[0]
         if offset == 0:
             return None
         pos = self.pos + int(offset)
@@ -124,7 +112,11 @@ class Table:
     def text(self, name: str) -> str | None:
         """A string; bytes that are not UTF-8 are replaced."""
         pos = self.target(schema.fields(self.name)[name])
-        return None if pos is None else self._text(pos, name)
+        if pos is None:
+            return None
+        start, count = self._span(pos, 1, name)
+        self.reader.spend(count)
+        return self.reader.data[start : start + count].decode("utf-8", "replace")
 
     def span(self, name: str) -> tuple[int, int] | None:
         """The position of a vector's or string's first element, and its length; None when it is absent."""
@@ -204,11 +196,6 @@ class Table:
         if pos + 4 + count * width > len(self.reader.data):
             raise self.reader.fail(f"{self._path(name)} reaches beyond the file's end")
         return pos + 4, count
-
-    def _text(self, pos: int, name: str) -> str:
-        start, count = self._span(pos, 1, name)
-        self.reader.spend(count)
-        return self.reader.data[start : start + count].decode("utf-8", "replace")
 
     def _path(self, name: str) -> str:
         return f"{self.place}.{name}" if self.place else name
