@@ -35,7 +35,7 @@ from tflm_zephyr.codegen.generation import AppRequest, Generated, generate  # no
 from tflm_zephyr.codegen.spec import AppSpec, ModelSpec  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
 from tflm_zephyr.options import AppConfig, ModelConfig  # noqa: E402
-from tflm_zephyr.validation.arena_sizing import ModelSize, measure_app  # noqa: E402
+from tflm_zephyr.validation.arena_sizing import Emulation, ModelSize, measure_app  # noqa: E402
 
 BOARD = "mps2/an385"
 LIBRARIES = ("reference", "cmsis_nn")
@@ -97,7 +97,7 @@ def measured_rows(bench: Bench, files: dict[str, Path], library: str) -> list[Ro
         return QemuLink(board.qemu, elf, icount=False)
 
     board = load_board(BOARD)
-    found = measure_app(made.spec, board, board, app, build=build_app, link=link, timeout_s=TIMEOUT_S)
+    found = measure_app(made.spec, board, app, Emulation(board, build_app, link, TIMEOUT_S))
     sizes = {size.arena.model: size for size in found.models}
     idents = [model.ident for model in made.spec.models]
     half = len(files)

@@ -9,10 +9,11 @@ import pytest
 
 from tests.helpers.checkout import ROOT
 from tests.helpers.generated_models import variables
+from tests.helpers.host_runs import run_host
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.host.run import available, run_host, run_many
+from tflm_zephyr.host.run import available, run_many
 
 pytestmark = pytest.mark.skipif(not available("tflm"), reason="needs tflite-micro")
 

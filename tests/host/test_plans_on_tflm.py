@@ -11,13 +11,14 @@ import pytest
 pytest.importorskip("tflite_micro")
 
 from tests.helpers.heads import better_order, plan_head
+from tests.helpers.host_runs import run_host
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.arena.head import HeadPlan
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host.golden_outputs import seeded_inputs
-from tflm_zephyr.host.run import HostRun, run_host
+from tflm_zephyr.host.run import HostRun
 from tflm_zephyr.kernels.libraries import host, kernel_library
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.model.reader import load_model, parse_model

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("tflite_micro")
 
+from tests.helpers.host_runs import run_host
 from tflm_zephyr.arena.requests import requests_of
 from tflm_zephyr.arena.tail import estimate_tail
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host.golden_outputs import seeded_inputs
-from tflm_zephyr.host.run import run_host
 from tflm_zephyr.kernels import libraries as kernels
 from tflm_zephyr.memory_planner.greedy_planner import greedy
 from tflm_zephyr.model.lifetimes import analyse

@@ -6,9 +6,9 @@ from __future__ import annotations
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.host.golden_outputs import OnRun, seeded_inputs
 from tflm_zephyr.host.run import (
-    DEFAULT_TIMEOUT_S,
     NAMES,
     PACKAGES,
+    HostLimits,
     HostRun,
     TailSection,
     available,
@@ -17,9 +17,9 @@ from tflm_zephyr.host.run import (
 )
 
 __all__ = [
-    "DEFAULT_TIMEOUT_S",
     "NAMES",
     "PACKAGES",
+    "HostLimits",
     "HostRun",
     "OnRun",
     "TailSection",

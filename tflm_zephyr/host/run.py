@@ -19,8 +19,6 @@ from tflm_zephyr.errors import DeviceError, ModelError, PlanError, ToolError
 from tflm_zephyr.files import temporary_folder
 from tflm_zephyr.host import child
 
-DEFAULT_ARENA_BYTES = 256 << 20
-DEFAULT_TIMEOUT_S = 600.0
 NAMES = {"tflm": "TFLM on the host", "litert": "LiteRT"}
 PACKAGES = {"tflm": "tflite-micro", "litert": "ai-edge-litert"}
 _TOTAL = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
@@ -82,16 +80,12 @@ def available(engine: str) -> bool:
         return False
 
 
-def run_host(
-    model_bytes: bytes,
-    inputs: Sequence[bytes],
-    arena_bytes: int | None = None,
-    *,
-    engine: str = "tflm",
-    any_plan: bool = False,
-) -> HostRun:
-    """One run from the initial state; `inputs` and `any_plan` as for `run_many`."""
-    return run_many(model_bytes, (inputs,), arena_bytes, engine=engine, any_plan=any_plan)
+@dataclass(frozen=True)
+class HostLimits:
+    """Bytes of TFLM's whole arena, by default ample, and seconds for all runs of a child process."""
+
+    arena_bytes: int = 256 << 20
+    timeout_s: float = 600.0
 
 
 def _with_safe_plan(data: bytes) -> bytes:
@@ -125,25 +119,22 @@ def _keeps_state(data: bytes) -> bool:
 def run_many(
     model_bytes: bytes,
     runs: Sequence[Sequence[bytes]],
-    arena_bytes: int | None = None,
     *,
     engine: str = "tflm",
     reset: bool | Sequence[bool] = True,
     tensors: Sequence[int] = (),
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    any_plan: bool = False,
+    limits: HostLimits = HostLimits(),
     on_run: Callable[[int], object] | None = None,
 ) -> HostRun:
     """Run the model once for each of `runs` in one child; each holds one byte string per model input.
 
     An input's bytes are in C order, little endian, in the tensor's own type. With `reset` each run starts from the
-    model's initial state, without it variable tensors carry over; a sequence says so for each run. `arena_bytes` is
-    TFLM's whole arena (default: ample). With `tensors`, indices into the main subgraph, each keeps memory of its own
-    to the run's end and is given back too; there are no memory figures then, and an offline plan must be taken out of
-    the model first, as TFLM would follow it. A plan in the model that would corrupt memory with the kernels of this
-    machine is left out, unless `any_plan`. `on_run` gets the number of runs that are done, now and then. Raises
-    ModelError when the engine refuses the model, DeviceError when the arena is too small, the engine crashes
-    (EngineCrashedError) or takes longer than `timeout_s`; TFLM's own messages are in the text.
+    model's initial state, without it variable tensors carry over; a sequence says so for each run. With `tensors`,
+    indices into the main subgraph, each keeps memory of its own to the run's end and is given back too; there are no
+    memory figures then, and an offline plan must be taken out of the model first, as TFLM would follow it. A plan in
+    the model that would corrupt memory with the kernels of this machine is left out. `on_run` gets the number of runs
+    that are done, now and then. Raises ModelError when the engine refuses the model, DeviceError when the arena is too
+    small, the engine crashes (EngineCrashedError) or takes longer than its limit; TFLM's own messages are in the text.
     """
     if not runs or any(len(run) != len(runs[0]) for run in runs):
         raise ValueError("every run takes the same number of inputs, and there is at least one run")
@@ -153,7 +144,7 @@ def run_many(
             where=NAMES[engine],
             hint="Install the toolkit with its host extra: pip install '.[host]' in its checkout",
         )
-    arena = DEFAULT_ARENA_BYTES if arena_bytes is None else arena_bytes
+    arena = limits.arena_bytes
     if arena <= 0:
         raise DeviceError(f"cannot make an arena of {arena} bytes", where=NAMES[engine])
     request = {
@@ -167,9 +158,9 @@ def run_many(
     }
     with temporary_folder() as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        (folder / "model.tflite").write_bytes(model_bytes if any_plan else _with_safe_plan(model_bytes))
+        (folder / "model.tflite").write_bytes(_with_safe_plan(model_bytes))
         (folder / "inputs.bin").write_bytes(b"".join(b"".join(run) for run in runs))
-        done = _child(folder, engine, timeout_s, on_run)
+        done = _child(folder, engine, limits.timeout_s, on_run)
         result = _result(folder, done, engine, arena)
         return _gather(folder, result, done.output, engine, len(runs), arena)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from tflm_zephyr.validation import profile
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
-from tflm_zephyr.validation.arena_sizing import STEP, BuildApp, MeasuredSizes, ModelSize, emulator_for, measure_app
+from tflm_zephyr.validation.arena_sizing import (
+    STEP,
+    BuildApp,
+    Emulation,
+    MeasuredSizes,
+    ModelSize,
+    emulator_for,
+    measure_app,
+)
 from tflm_zephyr.validation.budget import ARENA, BUDGET_FILE, INSTRUCTIONS, Budget, Spending, load_budget, spendings
 from tflm_zephyr.validation.divergence import DifferingOperator, DivergenceSearch, OperatorInput
 from tflm_zephyr.validation.invocation import invoke_all
@@ -27,6 +35,7 @@ __all__ = [
     "Deviation",
     "DifferingOperator",
     "DivergenceSearch",
+    "Emulation",
     "Failure",
     "MeasuredProfile",
     "MeasuredSizes",

@@ -86,22 +86,18 @@ def deviate(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> D
     )
 
 
-def evaluate_host(
-    model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm", arena_bytes: int | None = None
-) -> Accuracy:
+def evaluate_host(model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm") -> Accuracy:
     """Run a classifier over the data set on this machine, in one child. Raises as `score` and `run_many`."""
     model = parse_model(model_bytes)
-    return score(output_forms(model)[0], dataset, _outputs(model, dataset, engine, arena_bytes))
+    return score(output_forms(model)[0], dataset, _outputs(model, dataset, engine))
 
 
-def deviation_host(
-    model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm", arena_bytes: int | None = None
-) -> Deviation:
+def deviation_host(model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm") -> Deviation:
     """Run a regressor over the data set on this machine. Raises as `deviate` and `run_many`."""
     model = parse_model(model_bytes)
-    return deviate(output_forms(model)[0], dataset, _outputs(model, dataset, engine, arena_bytes))
+    return deviate(output_forms(model)[0], dataset, _outputs(model, dataset, engine))
 
 
-def _outputs(model: Model, dataset: Dataset, engine: str, arena_bytes: int | None) -> list[bytes]:
+def _outputs(model: Model, dataset: Dataset, engine: str) -> list[bytes]:
     """The first output for each sample."""
-    return [run[0] for run in run_many(model.data, quantise(model, dataset), arena_bytes, engine=engine).runs]
+    return [run[0] for run in run_many(model.data, quantise(model, dataset), engine=engine).runs]

@@ -130,17 +130,28 @@ def proving_app(
 
 
 @dataclass(frozen=True)
-class _Measurement:
-    """One measurement: the app, its board, and the way to build and run its copies on `emulated`."""
+class Emulation:
+    """The way to build and run apps on `board`, which QEMU emulates. `compiler`: the compiler of `build`.
 
-    spec: AppSpec
+    `timeout_s`: the longest run; `on_line` gets the lines that the apps print.
+    """
+
     board: Board
-    emulated: Board
-    app: Path
     build: BuildApp
     link: MakeLink
     timeout_s: float
-    on_line: OnLine | None
+    compiler: str = ""
+    on_line: OnLine | None = None
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """One measurement: the app, its board, and the way to build and run its copies."""
+
+    spec: AppSpec
+    board: Board
+    app: Path
+    by: Emulation
 
     @property
     def idents(self) -> list[str]:
@@ -155,63 +166,52 @@ class _Measurement:
     def measure(self) -> tuple[MeasuredArena, ...]:
         """The smallest arena of each model, by one build and run."""
         folder = self.folder / "measure"
-        link = self._link_of(measuring_app(self.spec, self.emulated, self.app, folder), folder)
-        return measure_arenas(link, self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
+        link = self._link_of(measuring_app(self.spec, self.by.board, self.app, folder), folder)
+        return measure_arenas(link, self.idents, timeout_s=self.by.timeout_s, on_line=self.by.on_line)
 
     def prove(self, found: Sequence[MeasuredArena], stack_bytes: int) -> tuple[SelfTestEnding, ...]:
         """How each model ends with STEP bytes less. Raises DeviceError when one fails in the arena found."""
         folder = self.folder / "prove"
 
         def smaller(less: int) -> Link:
-            made = proving_app(self.spec, self.emulated, self.app, folder, found, less=less, stack_bytes=stack_bytes)
+            made = proving_app(self.spec, self.by.board, self.app, folder, found, less=less, stack_bytes=stack_bytes)
             return self._link_of(made, folder)
 
         self._passing(smaller(0), "in the arena that was measured")
-        return self_test_endings(smaller(STEP), self.idents, timeout_s=self.timeout_s, on_line=self.on_line)
+        return self_test_endings(smaller(STEP), self.idents, timeout_s=self.by.timeout_s, on_line=self.by.on_line)
 
     def run_as_planned(self, stack_bytes: int) -> tuple[RunResult, ...]:
         """The self-test in the app's own arenas. Raises DeviceError when a model fails."""
         folder = self.folder / "stack"
-        made = planned_app(self.spec, self.emulated, self.app, folder, stack_bytes=stack_bytes)
+        made = planned_app(self.spec, self.by.board, self.app, folder, stack_bytes=stack_bytes)
         return self._passing(self._link_of(made, folder), f"with a main stack of {stack_bytes} bytes")
 
     def _passing(self, link: Link, where: str) -> tuple[RunResult, ...]:
+        by = self.by
         found = gather_results(
-            link, models=len(self.idents), timeout_s=self.timeout_s, silence_s=self.timeout_s, on_line=self.on_line
+            link, models=len(self.idents), timeout_s=by.timeout_s, silence_s=by.timeout_s, on_line=by.on_line
         )
         failed = [result.model for result in found if result.status == "fail"]
         if failed:
-            raise DeviceError(f"{', '.join(failed)} failed {where}", where=self.emulated.name)
+            raise DeviceError(f"{', '.join(failed)} failed {where}", where=self.by.board.name)
         return found
 
     def _link_of(self, made: AppSpec, folder: Path) -> Link:
         write_copy(folder, made)
-        return self.link(self.emulated, self.build(folder, self.emulated))
+        return self.by.link(self.by.board, self.by.build(folder, self.by.board))
 
 
-def measure_app(
-    spec: AppSpec,
-    board: Board,
-    emulated: Board,
-    app: Path,
-    *,
-    build: BuildApp,
-    link: MakeLink,
-    timeout_s: float,
-    keep_stack: bool = False,
-    compiler: str = "",
-    on_line: OnLine | None = None,
-) -> MeasuredSizes:
-    """Measure and prove `spec` for `board` on `emulated`. Everything is written below `app`/build/size.
+def measure_app(spec: AppSpec, board: Board, app: Path, by: Emulation, *, keep_stack: bool = False) -> MeasuredSizes:
+    """Measure and prove `spec` for `board` in an emulation. Everything is written below `app`/build/size.
 
     Arenas that are planned to the byte are not searched for: the stack alone is measured.
-    keep_stack: the user gave the main stack's size; its use is still measured. compiler: the compiler of `build`.
+    keep_stack: the user gave the main stack's size; its use is still measured.
     Raises BuildError; DeviceError when a model does not run, or a proof fails.
     """
-    work = _Measurement(spec, board, emulated, app, build, link, timeout_s, on_line)
+    work, emulated = _Measurement(spec, board, app, by), by.board
     found = work.measure() if measures_arenas(spec) else ()
     results = [item.result for item in found] or work.run_as_planned(_roomy_stack(spec))
-    target = target_of(spec, board, results[0].kernels, compiler)
+    target = target_of(spec, board, results[0].kernels, by.compiler)
     assert target is not None  # the board has a core, and the app reported its kernels
     stacks = results[-1].stacks
     if stacks is None:

@@ -14,7 +14,7 @@ from functools import partial
 
 from tflm_zephyr.device.session import Session
 from tflm_zephyr.errors import ModelError, ToolError
-from tflm_zephyr.host import DEFAULT_TIMEOUT_S, NAMES, PACKAGES, HostRun, OnRun, available, run_many, seeded_inputs
+from tflm_zephyr.host import NAMES, PACKAGES, HostLimits, HostRun, OnRun, available, run_many, seeded_inputs
 from tflm_zephyr.model import Model, normalised_for_litert, without_offline_plan
 from tflm_zephyr.tensors import Difference, compare_tensors, output_forms
 from tflm_zephyr.validation import divergence
@@ -39,6 +39,15 @@ class Expected:
     def source(self) -> str:
         """The engine, its package and version, for reports."""
         return f"{NAMES[self.engine]} ({PACKAGES[self.engine]} {self.version}, reference kernels)"
+
+
+@dataclass(frozen=True)
+class _FirstDifference:
+    """The number of the first sample that differs, and the first of its outputs that does."""
+
+    number: int
+    output: int
+    difference: Difference
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ def expect(model: Model, samples: Sequence[Sample], on_run: OnRun | None = None)
                 inputs,
                 engine=engine,
                 reset=fresh,
-                timeout_s=DEFAULT_TIMEOUT_S * len(samples),
+                limits=HostLimits(timeout_s=HostLimits.timeout_s * len(samples)),
                 on_run=None if on_run is None else partial(_report, on_run, engine, len(samples)),
             )
         except ToolError as error:
@@ -146,7 +155,7 @@ def verify(
     """
     expected = expect(model, samples, on_reference)
     forms, equal, close = output_forms(model), 0, 0
-    first: tuple[int, int, Difference] | None = None
+    first: _FirstDifference | None = None
     for k, (done, want) in enumerate(zip(invoke_all(session, samples), expected.runs, strict=True)):
         got = done.outputs
         found = [compare_tensors(form, *pair) for form, pair in zip(forms, zip(got, want, strict=True), strict=True)]
@@ -154,13 +163,13 @@ def verify(
         equal += not any(found)
         close += any(found) and not worse
         if worse and first is None:
-            first = (k, *worse[0])
+            first = _FirstDifference(k, *worse[0])
         if on_sample is not None:
             on_sample()
     litert = None
     if expected.other is not None:
         litert = sum(one == other for one, other in zip(expected.runs, expected.other.runs, strict=True))
-    failure = None if first is None else _failure(session, model, samples, expected, planned, *first)
+    failure = None if first is None else _failure(session, model, samples, expected, planned, first)
     return Verification(len(samples), equal, close, expected, litert, failure)
 
 
@@ -170,17 +179,16 @@ def _failure(
     samples: Sequence[Sample],
     expected: Expected,
     planned: Model | None,
-    number: int,
-    output: int,
-    difference: Difference,
+    first: _FirstDifference,
 ) -> Failure:
-    start = max(k for k in range(number + 1) if samples[k].fresh or k == 0)
-    run = samples[start : number + 1]
+    sample = samples[first.number]
+    start = max(k for k in range(first.number + 1) if samples[k].fresh or k == 0)
+    run = samples[start : first.number + 1]
     try:
         captured = divergence.capture_last(session, run)
         found = divergence.find_difference(captured, model, run, expected.engine, planned)
     except ToolError as error:
-        return Failure(samples[number], output, difference, None, False, f"the operator is not known: {error}")
-    pairs = zip(output_forms(model), zip(captured.outputs, expected.runs[number], strict=True), strict=True)
+        return Failure(sample, first.output, first.difference, None, False, f"the operator is not known: {error}")
+    pairs = zip(output_forms(model), zip(captured.outputs, expected.runs[first.number], strict=True), strict=True)
     apart = any(d is not None and not d.close for d in (compare_tensors(form, *pair) for form, pair in pairs))
-    return Failure(samples[number], output, difference, found, apart)
+    return Failure(sample, first.output, first.difference, found, apart)

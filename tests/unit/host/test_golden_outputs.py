@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.host_models import unknown_operator
+from tests.helpers.host_runs import run_host
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import golden_outputs, run
 from tflm_zephyr.host.golden_outputs import attempt, seeded_inputs
-from tflm_zephyr.host.run import run_host, run_many
+from tflm_zephyr.host.run import run_many
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
 

@@ -11,11 +11,12 @@ import sys
 import pytest
 
 from tests.helpers.host_models import svdf, unknown_operator
+from tests.helpers.host_runs import run_host
 from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr import process
 from tflm_zephyr.errors import DeviceError, ModelError
 from tflm_zephyr.host import run
-from tflm_zephyr.host.run import run_host, run_many
+from tflm_zephyr.host.run import run_many
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +123,7 @@ def test_a_crash_is_one_line_with_the_last_words(monkeypatch: pytest.MonkeyPatch
 
 def test_a_run_that_takes_too_long_is_ended() -> None:
     with pytest.raises(DeviceError, match=r"longer than 0\.05 s"):
-        run_many(chain(), [(bytes(64),)] * 50, timeout_s=0.05)
+        run_many(chain(), [(bytes(64),)] * 50, limits=run.HostLimits(timeout_s=0.05))
 
 
 def test_the_childs_reports_are_progress_and_no_message(

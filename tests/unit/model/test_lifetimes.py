@@ -319,7 +319,7 @@ def random_model(seed: int) -> bytes:
 
 def assert_tflm_plans_the_same_head(data: bytes) -> None:
     pytest.importorskip("tflite_micro")
-    from tflm_zephyr.host.run import run_host
+    from tests.helpers.host_runs import run_host
     from tflm_zephyr.memory_planner.greedy_planner import greedy
     from tflm_zephyr.memory_planner.problem import Buffer, Problem
 

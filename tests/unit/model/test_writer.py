@@ -240,7 +240,7 @@ def one_after_another(model: Model) -> tuple[int, ...]:
 @pytest.mark.slow
 def test_tflm_gives_the_same_outputs_and_follows_the_plan(shared_model: Path) -> None:
     pytest.importorskip("tflite_micro")
-    from tflm_zephyr.host.run import run_host
+    from tests.helpers.host_runs import run_host
 
     model = load_model(shared_model)
     plan = one_after_another(model)
@@ -256,7 +256,7 @@ def test_tflm_gives_the_same_outputs_and_follows_the_plan(shared_model: Path) ->
 @pytest.mark.slow
 def test_litert_gives_the_same_outputs(shared_model: Path) -> None:
     pytest.importorskip("ai_edge_litert")
-    from tflm_zephyr.host.run import run_host
+    from tests.helpers.host_runs import run_host
 
     model = load_model(shared_model)
     if any(o.custom_code for o in model.main.operators):
@@ -273,7 +273,7 @@ def test_litert_gives_the_same_outputs(shared_model: Path) -> None:
 @pytest.mark.parametrize("finish", rest_slow([{"align": 1}, {"external": True}]), ids=str)
 def test_tflm_runs_what_was_unaligned_or_external(finish: dict[str, Any]) -> None:
     pytest.importorskip("tflite_micro")
-    from tflm_zephyr.host.run import run_host
+    from tests.helpers.host_runs import run_host
 
     tidy, untidy = parse_model(weighty().finish()), parse_model(weighty().finish(**finish))
     outputs = [run_host(without_offline_plan(m), seeded_inputs(m), 1 << 20).outputs for m in (tidy, untidy)]

@@ -22,7 +22,14 @@ from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
 from tflm_zephyr.errors import BoardError, DeviceError
 from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
-from tflm_zephyr.validation.arena_sizing import MeasuredSizes, emulator_for, measure_app, measuring_app, room_for
+from tflm_zephyr.validation.arena_sizing import (
+    Emulation,
+    MeasuredSizes,
+    emulator_for,
+    measure_app,
+    measuring_app,
+    room_for,
+)
 
 M3, M33, NRF = (load_board(name) for name in ("mps2/an385", "mps2/an521/cpu0", "nrf9160dk/nrf9160/ns"))
 
@@ -36,7 +43,7 @@ def spec(*arenas: int) -> AppSpec:
 
 
 def sized(device: Device, app: Path, *arenas: int, board: Board = M3, emulated: Board = M3) -> MeasuredSizes:
-    return measure_app(spec(*arenas), board, emulated, app, build=device.build, link=device.link, timeout_s=0.5)
+    return measure_app(spec(*arenas), board, app, Emulation(emulated, device.build, device.link, 0.5))
 
 
 def test_measured_then_proven_both_ways(tmp_path: Path) -> None:
@@ -142,7 +149,7 @@ def test_a_planned_arena_leaves_the_stack_to_measure(tmp_path: Path) -> None:
     """Compiled code needs no search: one build with a roomy stack, one with the stack found."""
     compiled = compiled_app(tmp_path)
     device = StackDevice(used=600)
-    found = measure_app(compiled, M3, M3, tmp_path / "app", build=device.build, link=device.link, timeout_s=0.5)
+    found = measure_app(compiled, M3, tmp_path / "app", Emulation(M3, device.build, device.link, 0.5))
     assert found.models == ()
     assert found.stack.used_bytes == 600
     assert device.stacks == [8192, found.stack.stack_bytes]
@@ -154,4 +161,4 @@ def test_a_stack_that_does_not_hold_is_no_proof(tmp_path: Path) -> None:
     compiled = compiled_app(tmp_path)
     device = StackDevice(used=600, fails_below=8192)
     with pytest.raises(DeviceError, match="dense failed with a main stack of"):
-        measure_app(compiled, M3, M3, tmp_path / "app", build=device.build, link=device.link, timeout_s=0.5)
+        measure_app(compiled, M3, tmp_path / "app", Emulation(M3, device.build, device.link, 0.5))

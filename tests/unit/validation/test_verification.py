@@ -19,7 +19,7 @@ from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.cli.commands import targets
 from tflm_zephyr.cli.report import verify as report
 from tflm_zephyr.errors import DeviceError, ModelError
-from tflm_zephyr.host.run import DEFAULT_TIMEOUT_S, HostRun
+from tflm_zephyr.host.run import HostLimits, HostRun
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.writer import with_offline_plan
 from tflm_zephyr.validation import verification
@@ -169,14 +169,14 @@ def test_both_reasons_are_reported_where_no_engine_runs_it(monkeypatch: pytest.M
 def test_a_reference_that_times_out_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     model, given = parse_model(chain()), []
 
-    def slow(data: bytes, runs: Sequence[Sequence[bytes]], *, engine: str, timeout_s: float, **more: object) -> HostRun:
-        given.append(timeout_s)
-        raise ModelError("refused") if engine == "litert" else DeviceError(f"no answer within {timeout_s:g} s")
+    def slow(data: bytes, runs: Sequence[object], *, engine: str, limits: HostLimits, **more: object) -> HostRun:
+        given.append(limits.timeout_s)
+        raise ModelError("refused") if engine == "litert" else DeviceError(f"no answer within {limits.timeout_s:g} s")
 
     monkeypatch.setattr(verification, "run_many", slow)
     with pytest.raises(DeviceError, match="no answer within"):
         expect(model, random_samples(model, 5, 0))
-    assert given == [5 * DEFAULT_TIMEOUT_S]
+    assert given == [5 * HostLimits.timeout_s]
 
 
 def test_a_plan_that_lets_inputs_be_written_over_is_read() -> None:

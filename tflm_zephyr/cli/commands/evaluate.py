@@ -34,6 +34,7 @@ from tflm_zephyr.validation.evaluation import (
     Labelled,
     Opener,
     Pool,
+    RunEvents,
     SampleResult,
     load_labelled,
     run_all,
@@ -54,17 +55,9 @@ def do_evaluate(args: argparse.Namespace, say: Say) -> Done:
         judge(hello.outputs[0], data.dataset, [bytes(hello.outputs[0].bytes)] * len(data.dataset))  # refused early
         if not session_can.batches:
             with progress(len(data.inputs), hello.model, "sample", quiet=args.quiet) as bar:
-                results = run_all(
-                    pool,
-                    hello,
-                    data.inputs,
-                    args.resume,
-                    build=digest_of(targets(args)[0]) if args.resume else "",
-                    on_start=bar.skip,
-                    on_sample=bar.update,
-                    on_lost=_tell(say),
-                    on_interrupt=lambda text: say(f"note: {text}"),
-                )
+                build = digest_of(targets(args)[0]) if args.resume else ""
+                events = RunEvents(bar.skip, bar.update, _tell(say), lambda text: say(f"note: {text}"))
+                results = run_all(pool, hello, data.inputs, args.resume, build=build, events=events)
     if session_can.batches:
         results = _all_at_once(targets(args)[0], args, say, data.inputs)
     outputs = [result.output for result in results]

@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import backend_notes, boards_of, compiler_for, config_of, tflm_for
@@ -36,14 +35,6 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
 from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within
 from tflm_zephyr.options import AppConfig, app_file
-
-
-class NextStep(TypedDict):
-    """Arguments of report.text.generated for its last line."""
-
-    next_board: str
-    workspace: bool
-    unknown: str
 
 
 def do_generate(args: argparse.Namespace, say: Say) -> Done:
@@ -82,9 +73,9 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             made,
             change,
             workflow,
+            _next(app, made.spec, fits, workspace is not None),
             report_fit.lines(fits),
-            update=[] if update is None else report_update.lines(update),
-            **_next(app, made.spec, fits, workspace is not None),
+            [] if update is None else report_update.lines(update),
         ),
         json={
             **text.change_json(app, change),
@@ -96,15 +87,15 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     )
 
 
-def _next(app: Path, spec: AppSpec, fits: Sequence[BoardFit], workspace: bool) -> NextStep:
+def _next(app: Path, spec: AppSpec, fits: Sequence[BoardFit], workspace: bool) -> text.NextStep:
     """The default board of those that the app fits and that exist, as far as is known."""
     fitting = [board for board, fit in zip(spec.boards, fits, strict=True) if fit.verdict.fits != NO]
     there = [board for board in fitting if board.known or workspace]
-    return {
-        "next_board": default_board(DeviceTarget(app=app), there).name if there else "",
-        "workspace": workspace,
-        "unknown": fitting[0].name if fitting and not there else "",
-    }
+    return text.NextStep(
+        default_board(DeviceTarget(app=app), there).name if there else "",
+        workspace,
+        fitting[0].name if fitting and not there else "",
+    )
 
 
 def _config_and_folder(args: argparse.Namespace) -> tuple[AppConfig, Path, Path | None]:

@@ -29,7 +29,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import write_atomically
 from tflm_zephyr.footprint import Runs, generate_within
 from tflm_zephyr.options import app_file
-from tflm_zephyr.validation import BuildApp, MeasuredSizes, emulator_for, measure_app
+from tflm_zephyr.validation import BuildApp, Emulation, MeasuredSizes, emulator_for, measure_app
 
 
 def do_size(args: argparse.Namespace, say: Say) -> Done:
@@ -59,18 +59,9 @@ def do_size(args: argparse.Namespace, say: Say) -> Done:
         like = "" if emulated == board else f" for {board.name}, which has the same core"
         say(f"Measuring on {emulated.name}{like}.")
         with progress(None, emulated.name, "step", quiet=args.quiet or args.verbose) as bar:
-            found[key] = measure_app(
-                spec,
-                board,
-                emulated,
-                app,
-                build=_builder(workspace, say if args.verbose else bar.ninja),
-                link=_link,
-                timeout_s=args.timeout,
-                keep_stack=config.main_stack_bytes is not None,
-                compiler=compiler,
-                on_line=say if args.verbose else None,
-            )
+            build = _builder(workspace, say if args.verbose else bar.ninja)
+            by = Emulation(emulated, build, _link, args.timeout, compiler, say if args.verbose else None)
+            found[key] = measure_app(spec, board, app, by, keep_stack=config.main_stack_bytes is not None)
     sizes = tuple(found.values())
     measured = load_measurements(app).with_new(
         [size.arena for item in sizes for size in item.models], [item.stack for item in sizes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,23 +23,28 @@ if TYPE_CHECKING:
 _SHOWN_VALUES = 16
 
 
+@dataclass(frozen=True)
+class NextStep:
+    """The board to build for, "" where the app fits none, and whether there is a workspace to build in.
+
+    `unknown`: without a board to build for, one that the app may fit if there is such a board at all.
+    """
+
+    board: str = ""
+    workspace: bool = True
+    unknown: str = ""
+
+
 def generated(
     app: Path,
     made: Generated,
     change: FileChange,
     workflow: Path | None,
+    step: NextStep,
     fits: Sequence[str] = (),
-    *,
     update: Sequence[str] = (),
-    next_board: str,
-    workspace: bool = True,
-    unknown: str = "",
 ) -> str:
-    """Shown after `generate`. `fits`: a line for each board's verdict; `update`: the changes of an app that was there.
-
-    `next_board`: the board to build for, "" where the app fits none; `workspace`: whether there is one to build in.
-    `unknown`: without a board to build for, one that the app may fit if there is such a board at all.
-    """
+    """Shown after `generate`. `fits`: a line for each board's verdict; `update`: changes of an app that was there."""
     spec = made.spec
     lines = [f"App {spec.name} in {app}: {_changes(change)}.", *update]
     for model, item in zip(spec.models, made.prepared, strict=True):
@@ -65,20 +70,21 @@ def generated(
             lines.append(f"    in .gitlab-ci.yml: include: [{{local: .gitlab/{workflow.name}}}]")
     if any(char.isspace() for char in str(app.resolve())):
         lines.append("  note: Zephyr's Kconfig step fails on a path with a space; move the app before you build it")
-    folder = shlex.quote(str(app))
-    build = f"tflm-zephyr build {folder} --board {next_board}"
-    if unknown:
-        lines.append(
-            "Next: tflm-zephyr setup DIR makes a workspace, "
-            f"then tflm-zephyr generate -o {folder} --workspace DIR tells whether there is a board {unknown}"
+    return "\n".join([*lines, f"Next: {_next(step, shlex.quote(str(app)))}"])
+
+
+def _next(step: NextStep, folder: str) -> str:
+    if step.unknown:
+        return (
+            "tflm-zephyr setup DIR makes a workspace, "
+            f"then tflm-zephyr generate -o {folder} --workspace DIR tells whether there is a board {step.unknown}"
         )
-    elif not next_board:
-        lines.append(f"Next: the app fits none of its boards; tflm-zephyr fit --app {folder}/tflm/app.yaml shows why")
-    elif not workspace:
-        lines.append(f"Next: tflm-zephyr setup DIR makes a workspace, then {build} --workspace DIR")
-    else:
-        lines.append(f"Next: {build}, or west build -b {next_board} {folder}")
-    return "\n".join(lines)
+    if not step.board:
+        return f"the app fits none of its boards; tflm-zephyr fit --app {folder}/tflm/app.yaml shows why"
+    build = f"tflm-zephyr build {folder} --board {step.board}"
+    if not step.workspace:
+        return f"tflm-zephyr setup DIR makes a workspace, then {build} --workspace DIR"
+    return f"{build}, or west build -b {step.board} {folder}"
 
 
 def _changes(change: FileChange) -> str:

@@ -21,7 +21,7 @@ from tflm_zephyr.device.session.base import (
     TensorInfo,
 )
 from tflm_zephyr.errors import DeviceError
-from tflm_zephyr.host import NAMES, HostRun, run_many
+from tflm_zephyr.host import NAMES, HostLimits, HostRun, run_many
 from tflm_zephyr.kernels import keeps_state
 from tflm_zephyr.model import Model, Tensor, load_model
 
@@ -71,7 +71,8 @@ class HostSession(Session):
         self.reset()
         if not runs:
             return
-        self._last = run_many(self._model.data, runs, reset=resets, timeout_s=self._timeout_s * len(runs))
+        limits = HostLimits(timeout_s=self._timeout_s * len(runs))
+        self._last = run_many(self._model.data, runs, reset=resets, limits=limits)
         for outputs in self._last.runs:
             yield Invocation(outputs, 0)
 
@@ -106,7 +107,7 @@ class HostSession(Session):
     def _run(self, inputs: Sequence[bytes]) -> tuple[bytes, ...]:
         refusals.check_inputs(inputs, self._hello)
         runs = [*self._past, tuple(inputs)]
-        self._last = run_many(self._model.data, runs, reset=False, timeout_s=self._timeout_s)
+        self._last = run_many(self._model.data, runs, reset=False, limits=HostLimits(timeout_s=self._timeout_s))
         if self._stateful:
             self._past = runs
         return self._last.runs[-1]

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from tflm_zephyr.validation.evaluation.data import Labelled, load_labelled
 from tflm_zephyr.validation.evaluation.pool import Opener, Pool
-from tflm_zephyr.validation.evaluation.running import TickStatistics, run_all, tick_statistics
+from tflm_zephyr.validation.evaluation.running import RunEvents, TickStatistics, run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 __all__ = [
     "Labelled",
     "Opener",
     "Pool",
+    "RunEvents",
     "SampleResult",
     "TickStatistics",
     "load_labelled",

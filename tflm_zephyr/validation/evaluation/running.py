@@ -34,6 +34,24 @@ def tick_statistics(ticks: Sequence[int]) -> TickStatistics:
     return TickStatistics(sum(ordered) / len(ordered), ordered[math.ceil(_PERCENTILE * len(ordered)) - 1], ordered[-1])
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class RunEvents:
+    """Calls during a run over a data set.
+
+    `start` gets the number of samples that are not run again, `lost` the error of a session that ended while others
+    continue, `interrupt` a text on how to continue after Ctrl-C; `sample` follows each sample.
+    """
+
+    start: Callable[[int], object] = _nothing
+    sample: Callable[[], object] = _nothing
+    lost: Callable[[ToolError], object] = _nothing
+    interrupt: Callable[[str], object] = _nothing
+
+
 def run_all(
     pool: Pool,
     hello: Hello,
@@ -41,31 +59,26 @@ def run_all(
     kept: Path | None,
     *,
     build: str = "",
-    on_start: Callable[[int], object] | None = None,
-    on_sample: Callable[[], object] | None = None,
-    on_lost: Callable[[ToolError], object] | None = None,
-    on_interrupt: Callable[[str], object] | None = None,
+    events: RunEvents | None = None,
 ) -> tuple[SampleResult, ...]:
     """The results of all `inputs`, in their order. Samples whose results the file `kept` has are not run again.
 
-    `build` is a digest of the files that run, as in key_of. `on_start` gets the number of samples that are not run
-    again, `on_lost` the error of a session that ended while others continue, `on_interrupt` a text on how to continue
-    after Ctrl-C. `kept` is written every few seconds and at the end, also after an error. Raises ToolError.
+    `build` is a digest of the files that run, as in key_of. `kept` is written every few seconds and at the end, also
+    after an error. Raises ToolError.
     """
+    events = events or RunEvents()
     key, count, size = state.key_of(hello, inputs, build), len(inputs), hello.outputs[0].bytes
     results = state.load_state(kept, key, count, size) if kept is not None else {}
-    if on_start is not None:
-        on_start(len(results))
+    events.start(len(results))
     left = [(index, given) for index, given in enumerate(inputs) if index not in results]
     saved = time.monotonic()
     try:
         for event in pool.run(left):
             if isinstance(event, SampleDone):
                 results[event.index] = event.result
-                if on_sample is not None:
-                    on_sample()
-            elif on_lost is not None:
-                on_lost(event.error)
+                events.sample()
+            else:
+                events.lost(event.error)
             if kept is not None and time.monotonic() - saved > _SAVE_EVERY_S:
                 state.save_state(kept, key, count, results)
                 saved = time.monotonic()
@@ -75,8 +88,7 @@ def run_all(
             error.what, where=error.where, hint=f"{error.hint}. {hint}" if error.hint else hint
         ) from error
     except KeyboardInterrupt:
-        if on_interrupt is not None:
-            on_interrupt(_so_far(len(results), count, kept))
+        events.interrupt(_so_far(len(results), count, kept))
         raise
     finally:
         if kept is not None and results:

@@ -81,7 +81,7 @@ def test_its_app_compiles_and_reports_its_outputs(made: Generated, tmp_path: Pat
 def test_its_sizes_and_report_need_no_interpreter(made: Generated) -> None:
     found = verdict(made.spec, made.spec.boards[0], Runs((0, 0)))
     assert found.flash is None and found.reason == "no app of the backend fixed was measured"
-    said = text.generated(Path("app"), made, FileChange(), None, next_board="")
+    said = text.generated(Path("app"), made, FileChange(), None, text.NextStep())
     assert "1 operator (memset)" in said and "arena 64 bytes, given: nothing is planned" in said
     assert [item["value"] for item in text.app_json(made)["models"]] == [42, 42]
 

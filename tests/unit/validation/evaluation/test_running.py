@@ -25,7 +25,7 @@ from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.validation.evaluation import running as evaluation_run
 from tflm_zephyr.validation.evaluation import state
 from tflm_zephyr.validation.evaluation.pool import Pool, SampleDone, SessionLost
-from tflm_zephyr.validation.evaluation.running import run_all, tick_statistics
+from tflm_zephyr.validation.evaluation.running import RunEvents, run_all, tick_statistics
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 __all__ = ["bench"]
@@ -33,9 +33,9 @@ __all__ = ["bench"]
 INPUTS = [(bytes([k, 0, 0, 0]),) for k in range(COUNT)]
 
 
-def run(bench: Bench, jobs: int, kept: Path | None = None, **more: Any) -> tuple[SampleResult, ...]:
+def run(bench: Bench, jobs: int, kept: Path | None = None, build: str = "", **more: Any) -> tuple[SampleResult, ...]:
     with Pool([bench.open] * jobs) as pool:
-        return run_all(pool, pool.hello(), INPUTS, kept, **more)
+        return run_all(pool, pool.hello(), INPUTS, kept, build=build, events=RunEvents(**more))
 
 
 WANT = tuple(SampleResult(answer(given)[0], 5) for given in INPUTS)
@@ -54,7 +54,7 @@ def test_the_result_is_the_same_with_any_number_of_sessions(jobs: int) -> None:
 def test_one_of_several_that_is_lost_hands_its_sample_back() -> None:
     lost: list[ToolError] = []
     bench = Bench({"fails_after": 3}, {})
-    assert run(bench, 2, on_lost=lost.append) == WANT
+    assert run(bench, 2, lost=lost.append) == WANT
     assert len(lost) == 1 and "the port is gone" in str(lost[0])
 
 
@@ -64,7 +64,7 @@ def test_when_none_is_left_the_rest_is_done_the_next_time(tmp_path: Path) -> Non
         run(Bench({"fails_after": 4}, {"fails_after": 6}), 2, kept)
     started: list[int] = []
     bench = Bench()
-    assert run(bench, 1, kept, on_start=started.append) == WANT
+    assert run(bench, 1, kept, start=started.append) == WANT
     assert started == [10] and bench.sessions[0].done.count("invoke") == 14
     whole = kept.read_bytes()
     again = Bench()
@@ -87,7 +87,7 @@ def test_an_interrupt_keeps_what_is_done_and_closes_all(tmp_path: Path) -> None:
 
     said: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        run(bench, 2, kept, on_sample=interrupt, on_interrupt=said.append)
+        run(bench, 2, kept, sample=interrupt, interrupt=said.append)
     assert said == [f"5 of 24 samples are done: run it again with --resume {kept} to go on"]
     assert len(json.loads(kept.read_text())["results"]) == 5
     assert all(session.closed for session in bench.sessions)
@@ -102,7 +102,7 @@ def test_it_is_kept_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def look() -> None:
         counts.append(len(json.loads(kept.read_text())["results"]) if kept.exists() else 0)
 
-    run(Bench(), 1, kept, on_sample=look)
+    run(Bench(), 1, kept, sample=look)
     assert counts == list(range(COUNT))
 
 
