@@ -183,7 +183,7 @@ def compare(name: str, echo: Callable[[], Link], framed: Callable[[], Link], rou
         session = DeviceSession(framed(), reply_timeout_s=60)
         session.open()
         with session:
-            step = session.hello.limits.payload_bytes
+            step = session.hello.device.payload_bytes
             pieces = [data[at : at + step] for at in range(0, BYTES, step)]
 
             def framed_echo() -> None:

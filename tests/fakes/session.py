@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 
 from tflm_zephyr.device.console.result import Arena
+from tflm_zephyr.device.protocol.messages import DeviceHello
 from tflm_zephyr.device.session.base import (
     Captured,
     Hello,
     Invocation,
-    Limits,
     Memory,
     OperatorInfo,
     OperatorOutput,
@@ -43,12 +44,16 @@ def tensor_info(tensor: Tensor) -> TensorInfo:
     )
 
 
+_DEVICE = DeviceHello(1, 1024, 4096, 25_000_000, 1, "demo", "mps2/an385", "reference", "0" * 40, "4.1.0")
+_OF_DEVICE = {field.name for field in fields(DeviceHello)} - {"models"}
+
+
 def hello_of(model: Model, **changes: object) -> Hello:
-    """What a device with `model` says of itself."""
+    """The hello of a device with `model`; `changes` are fields of Hello or of DeviceHello."""
     main = model.main
+    device = {name: changes.pop(name) for name in _OF_DEVICE & changes.keys()}
     plain: dict[str, object] = {
-        "protocol": 1,
-        "app": "demo",
+        "device": replace(_DEVICE, **device),  # type: ignore[arg-type]
         "model": "net",
         "sha256": model.sha256[:16],
         "models": ("net",),
@@ -57,13 +62,6 @@ def hello_of(model: Model, **changes: object) -> Hello:
         "tensors": tuple(tensor_info(tensor) for tensor in main.tensors),
         "operators": tuple(OperatorInfo(k, op.key, 0, k) for k, op in enumerate(main.operators)),
         "arena": Arena(4096, 2048, 1024, 1024, "given"),
-        "kernels": "reference",
-        "tflm": "0" * 40,
-        "zephyr": "4.1.0",
-        "board": "mps2/an385",
-        "limits": Limits(1024, 4096),
-        "hz": 25_000_000,
-        "deterministic": True,
         "instructions_per_tick": 40,
         "where": "qemu",
         "link": "QEMU mps2-an385",
@@ -133,7 +131,8 @@ class FakeSession(Session):
 
     def profile(self, inputs: Sequence[bytes], runs: int) -> Profile:
         names = tuple(operator.name for operator in self.hello.operators)
-        return Profile(names, tuple(tuple(self._ticks[k % len(self._ticks)]) for k in range(runs)), self.hello.hz)
+        ticks = tuple(tuple(self._ticks[k % len(self._ticks)]) for k in range(runs))
+        return Profile(names, ticks, self.hello.device.hz)
 
     def tensor(self, index: int) -> bytes:
         raise DeviceError("not here", where=self.hello.link)

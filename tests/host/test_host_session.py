@@ -26,7 +26,7 @@ def test_hello_and_outputs() -> None:
         data = bytes([5] * tensor.bytes)
         assert session.invoke([data]).outputs == run_host(HELLO.read_bytes(), [data]).outputs
         assert session.memory().arena.head_bytes > 0
-        assert (session.hello.where, session.hello.hz) == ("host", 0)
+        assert (session.hello.where, session.hello.device.hz) == ("host", 0)
         with pytest.raises(DeviceError, match=r"takes \d+ bytes, \d+ were given"):
             session.invoke([data + b"x"])
         for refused in (lambda: session.capture([data]), lambda: session.profile([data], 1), lambda: session.tensor(0)):

@@ -47,10 +47,10 @@ def test_hello_says_what_was_built(app: Path) -> None:
         model = SAMPLES / hello.model / f"{hello.model}.tflite"
         assert hashlib.sha256(model.read_bytes()).hexdigest().startswith(hello.sha256)
         assert len(hello.sha256) == 16
-        assert (hello.app, hello.models) == (hello.model, (hello.model,))
-        assert hello.board.startswith(BOARD)
-        assert hello.zephyr == "4.1.0"
-        assert (hello.deterministic, hello.instructions_per_tick, hello.hz) == (True, 40, 25_000_000)
+        assert (hello.device.app, hello.models) == (hello.model, (hello.model,))
+        assert hello.device.board.startswith(BOARD)
+        assert hello.device.zephyr == "4.1.0"
+        assert (hello.instructions_per_tick, hello.device.hz) == (40, 25_000_000)
         assert hello.operators
         # Compiled code's constants are no tensors of the arena.
         held = load_model(model).main.tensors if "compiled" in app.name else ()

@@ -76,9 +76,9 @@ def no_ticks(hello: Hello) -> DeviceError:
 
 def unit_of(hello: Hello) -> tuple[str, int]:
     """The unit's name, and the number of units per tick. Raises DeviceError where no ticks are counted."""
-    if hello.hz <= 0:
+    if hello.device.hz <= 0:
         raise no_ticks(hello)
-    if hello.deterministic and hello.instructions_per_tick is not None:
+    if hello.instructions_per_tick is not None:
         return "instructions", hello.instructions_per_tick
     return "ticks", 1
 
@@ -94,8 +94,8 @@ def measured(hello: Hello, profile: Profile) -> MeasuredProfile:
     return MeasuredProfile(
         model=hello.model,
         sha256=hello.sha256,
-        board=hello.board,
-        kernels=hello.kernels,
+        board=hello.device.board,
+        kernels=hello.device.kernels,
         unit=unit,
         hz=profile.hz,
         resolution=factor,
@@ -171,7 +171,8 @@ def trace(hello: Hello, profile: Profile) -> bytes:
     """
     unit, factor = unit_of(hello)
     per_tick_us = factor / 1000 if unit == "instructions" else 1e6 / profile.hz
-    name = f"{hello.model} on {hello.board}" + (" (1 ns stands for 1 instruction)" if unit == "instructions" else "")
+    note = " (1 ns stands for 1 instruction)" if unit == "instructions" else ""
+    name = f"{hello.model} on {hello.device.board}{note}"
     events: list[dict[str, Any]] = [
         {"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": name}},
         {"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "Invoke"}},

@@ -24,7 +24,7 @@ MODEL = parse_model(chain(3, 16))
 
 def measured(ticks: tuple[tuple[int, ...], ...] = TICKS, **more: Any) -> profile.MeasuredProfile:
     hello = hello_of(MODEL, **more)
-    return profile.measured(hello, Profile(("RELU",) * 3, ticks, hello.hz))
+    return profile.measured(hello, Profile(("RELU",) * 3, ticks, hello.device.hz))
 
 
 def test_ticks_are_instructions_where_they_repeat() -> None:
@@ -41,7 +41,7 @@ def test_ticks_are_instructions_where_they_repeat() -> None:
 
 
 def test_a_board_counts_ticks() -> None:
-    found = measured(deterministic=False, instructions_per_tick=None, hz=64_000_000)
+    found = measured(instructions_per_tick=None, hz=64_000_000)
     assert (found.unit, found.resolution, found.operators[0].median) == ("ticks", 1, 101)
 
 
@@ -77,7 +77,7 @@ def test_the_gate() -> None:
     assert slower((1000, 500, 2), (500, 400, 1)) == []
 
 
-@pytest.mark.parametrize("change", [{"board": "x"}, {"hz": 5}, {"deterministic": False}])
+@pytest.mark.parametrize("change", [{"board": "x"}, {"hz": 5}, {"instructions_per_tick": None}])
 def test_profiles_of_another_kind_are_not_compared(change: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match=r"^base: is a profile with "):
         profile.compare_profiles(measured(), measured(**change), "base", 0.02)
@@ -85,15 +85,15 @@ def test_profiles_of_another_kind_are_not_compared(change: dict[str, Any]) -> No
 
 def test_profiles_of_other_operators_are_not_compared() -> None:
     hello = hello_of(MODEL)
-    other = profile.measured(hello, Profile(("RELU", "RELU6", "RELU"), TICKS, hello.hz))
+    other = profile.measured(hello, Profile(("RELU", "RELU6", "RELU"), TICKS, hello.device.hz))
     with pytest.raises(ToolError, match=r"other operators \(3: RELU, RELU6, RELU\)"):
         profile.compare_profiles(measured(), other, "base", 0.02)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_the_trace_nests_operators_in_runs(deterministic: bool) -> None:
-    hello = hello_of(MODEL, deterministic=deterministic, hz=20_000_000, instructions_per_tick=50)
-    raw = json.loads(profile.trace(hello, Profile(("A", "B", "C"), TICKS, hello.hz)))
+    hello = hello_of(MODEL, hz=20_000_000, instructions_per_tick=50 if deterministic else None)
+    raw = json.loads(profile.trace(hello, Profile(("A", "B", "C"), TICKS, hello.device.hz)))
     events = raw["traceEvents"]
     assert [event["name"] for event in events if event["ph"] == "X"] == ["run 0", "A", "B", "C", "run 1", "A", "B", "C",
                                                                          "run 2", "A", "B", "C"]  # fmt: skip
@@ -152,7 +152,7 @@ def test_the_table(tool: Tool, device: list[FakeSession]) -> None:
     assert done.out.splitlines()[6] == "     all operators  4,920   5,000  5,040  100.0 %"
     assert "µs" not in done.out
     assert len(json.loads(Path("t.json").read_text())["traceEvents"]) == 14
-    device.append(FakeSession(MODEL.data, ticks=TICKS, deterministic=False, hz=1_000_000))
+    device.append(FakeSession(MODEL.data, ticks=TICKS, instructions_per_tick=None, hz=1_000_000))
     assert "median µs" in tool(*ASKED).out and "101.0" in tool(*ASKED).out
 
 

@@ -25,9 +25,9 @@ FORMATS = ("json", "csv", "npz")
 
 def effort(hello: Hello, ticks: int) -> str:
     """Ticks as text: instructions if they repeat exactly, else ticks of the counter."""
-    if hello.deterministic and hello.instructions_per_tick is not None:
+    if hello.instructions_per_tick is not None:
         return f"{ticks * hello.instructions_per_tick:,} instructions"
-    return f"{ticks:,} ticks at {hello.hz:,} Hz"
+    return f"{ticks:,} ticks at {hello.device.hz:,} Hz"
 
 
 def who(hello: Hello) -> dict[str, Any]:
@@ -35,24 +35,24 @@ def who(hello: Hello) -> dict[str, Any]:
     return {
         "model": hello.model,
         "sha256": hello.sha256,
-        "board": hello.board,
+        "board": hello.device.board,
         "where": hello.where,
-        "kernels": hello.kernels,
+        "kernels": hello.device.kernels,
     }
 
 
 def ticks_of(hello: Hello) -> dict[str, Any]:
     """The unit of ticks, as JSON values."""
     return {
-        "tick_hz": hello.hz,
-        "instructions_per_tick": hello.instructions_per_tick if hello.deterministic else None,
+        "tick_hz": hello.device.hz,
+        "instructions_per_tick": hello.instructions_per_tick,
     }
 
 
 def target_line(hello: Hello) -> str:
     """The model and where it runs, in one line."""
-    kernels = f", {hello.kernels} kernels" if hello.kernels else ""
-    return f"{hello.model} on {hello.board or hello.where} ({hello.link}{kernels})"
+    kernels = f", {hello.device.kernels} kernels" if hello.device.kernels else ""
+    return f"{hello.model} on {hello.device.board or hello.where} ({hello.link}{kernels})"
 
 
 def text(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> str:

@@ -114,8 +114,8 @@ def plain(hello: Hello, model: Model, found: Verification, *, itself: bool = Fal
     return {
         "model": hello.model,
         "sha256": model.sha256,
-        "board": hello.board,
-        "kernels": hello.kernels,
+        "board": hello.device.board,
+        "kernels": hello.device.kernels,
         "where": hello.where,
         "passed": found.passed,
         "samples": found.count,

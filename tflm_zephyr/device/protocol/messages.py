@@ -190,7 +190,10 @@ class Cursor:
 
 @dataclass(frozen=True)
 class DeviceHello:
-    """The answer to HELLO."""
+    """The answer to HELLO: the firmware, its number of models and its ticks per second.
+
+    `payload_bytes`: the most in one frame; `window_bytes`: the most that it takes in before it answers.
+    """
 
     version: int
     payload_bytes: int

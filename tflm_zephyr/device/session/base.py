@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from tflm_zephyr.device.console.result import Arena, Stacks
+from tflm_zephyr.device.protocol.messages import DeviceHello
 
 
 @dataclass(frozen=True)
@@ -44,26 +45,17 @@ class OperatorInfo:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The device's limits: bytes of payload in one frame, bytes that it takes in before it answers."""
-
-    payload_bytes: int
-    window_bytes: int
-
-
-@dataclass(frozen=True)
 class Hello:
-    """A device's description of itself: firmware, model, buffers.
+    """A device's description of itself: firmware (`device`), model, buffers.
 
     `sha256` is the start (at least 16 digits) of the SHA-256 in hex of the .tflite file that the user gave; `runs`
     compares it. `models` are the names of all models on the device. `inputs` and `outputs` are in the model's
     order; `tensors` are all of the main subgraph, by index; `operators` all of the model, by index.
-    `hz`: ticks per second. `deterministic`: ticks count instructions and repeat exactly (QEMU with icount), so that
-    they measure no time; a tick is then `instructions_per_tick` instructions, which is None otherwise.
+    `instructions_per_tick`: of ticks that count instructions and repeat exactly (QEMU with icount), so that they
+    measure no time; None where they do.
     """
 
-    protocol: int
-    app: str
+    device: DeviceHello
     model: str
     sha256: str
     models: tuple[str, ...]
@@ -72,13 +64,6 @@ class Hello:
     tensors: tuple[TensorInfo, ...]
     operators: tuple[OperatorInfo, ...]
     arena: Arena
-    kernels: str
-    tflm: str
-    zephyr: str
-    board: str
-    limits: Limits
-    hz: int
-    deterministic: bool
     instructions_per_tick: int | None
     where: str
     link: str
@@ -104,7 +89,7 @@ class SessionCapabilities:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One Invoke(): the outputs' bytes, little endian, in the tensors' own types, and its ticks (see Hello.hz).
+    """One Invoke(): the outputs' bytes, little endian, in the tensors' own types, and its ticks (see DeviceHello.hz).
 
     Ticks are 0 where nothing counts them (TFLM on the host).
     """

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tflm_zephyr.device.console.result import Arena
+from tflm_zephyr.device.protocol.messages import DeviceHello
 from tflm_zephyr.device.session import refusals
 from tflm_zephyr.device.session.base import (
     Captured,
     Hello,
     Invocation,
-    Limits,
     Memory,
     OperatorInfo,
     Profile,
@@ -24,8 +24,6 @@ from tflm_zephyr.errors import DeviceError
 from tflm_zephyr.host import NAMES, HostLimits, HostRun, run_many
 from tflm_zephyr.kernels import keeps_state
 from tflm_zephyr.model import Model, Tensor, load_model
-
-_UNLIMITED = Limits(1 << 31, 1 << 31)
 
 
 class HostSession(Session):
@@ -124,8 +122,7 @@ def _hello(model: Model, name: str) -> Hello:
         for position, operator in enumerate(subgraph.operators):
             operators.append(OperatorInfo(len(operators), operator.name, number, position))
     return Hello(
-        protocol=0,
-        app=name,
+        device=DeviceHello(0, 1 << 31, 1 << 31, 0, 1, name, "", "reference", "", ""),
         model=name,
         sha256=model.sha256,
         models=(name,),
@@ -134,13 +131,6 @@ def _hello(model: Model, name: str) -> Hello:
         tensors=tensors,
         operators=tuple(operators),
         arena=Arena(0, 0, 0, 0, "measured"),
-        kernels="reference",
-        tflm="",
-        zephyr="",
-        board="",
-        limits=_UNLIMITED,
-        hz=0,
-        deterministic=False,
         instructions_per_tick=None,
         where="host",
         link=NAMES["tflm"],

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tflm_zephyr.device.console.result import Arena
 from tflm_zephyr.device.protocol import messages
 from tflm_zephyr.device.protocol.messages import Cursor, DeviceHello, Kind, MalformedError, ModelHello, Status, TableOf
-from tflm_zephyr.device.session.base import Hello, Limits, OperatorInfo, TensorInfo
+from tflm_zephyr.device.session.base import Hello, OperatorInfo, TensorInfo
 from tflm_zephyr.device.session.channel import Channel, RefusedError, checked
 from tflm_zephyr.device.transport.link import Link
 from tflm_zephyr.errors import DeviceError
@@ -64,8 +64,7 @@ def read_hello(
     inputs, outputs = table(TableOf.INPUTS, found.inputs, _index), table(TableOf.OUTPUTS, found.outputs, _index)
     _check_inputs_and_outputs(tensors, (*inputs, *outputs))
     hello = Hello(
-        protocol=device.version,
-        app=device.app,
+        device=device,
         model=found.name,
         sha256=found.sha256,
         models=models,
@@ -80,13 +79,6 @@ def read_hello(
             found.tail_bytes,
             found.arena_source,
         ),
-        kernels=device.kernels,
-        tflm=device.tflm,
-        zephyr=device.zephyr,
-        board=device.board,
-        limits=Limits(device.payload_bytes, device.window_bytes),
-        hz=device.hz,
-        deterministic=link.instructions_per_tick is not None,
         instructions_per_tick=link.instructions_per_tick,
         where=link.where,
         link=link.name,

@@ -65,9 +65,9 @@ def test_text_without_labels_has_values(tool: Tool, desk: Desk) -> None:
 
 
 def test_a_board_counts_ticks(tool: Tool, desk: Desk) -> None:
-    desk.session = FakeSession(dense(), outputs=desk.outputs, ticks=[[64]], deterministic=False, hz=64_000_000)
+    desk.session = FakeSession(dense(), outputs=desk.outputs, ticks=[[64]], instructions_per_tick=None, hz=64_000_000)
     assert "3.5, 64 ticks at 64,000,000 Hz" in tool("infer", "--port", "x", "x.npy").out
-    desk.session = FakeSession(dense(), outputs=desk.outputs, deterministic=False, where="host", hz=1)
+    desk.session = FakeSession(dense(), outputs=desk.outputs, instructions_per_tick=None, where="host", hz=1)
     assert "2.5 3 3.5\n" in tool("infer", "--host", "m.tflite", "x.npy").out
 
 

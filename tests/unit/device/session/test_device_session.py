@@ -33,7 +33,7 @@ def session(program: Path) -> Iterator[DeviceSession]:
 
 def test_the_hello_says_who_is_there(session: DeviceSession) -> None:
     hello = session.hello
-    assert (hello.app, hello.model, hello.sha256) == ("toy_app", "toy", "0123456789abcdef")
+    assert (hello.device.app, hello.model, hello.sha256) == ("toy_app", "toy", "0123456789abcdef")
     assert hello.models == ("toy", "refused", "streamed")
     assert [(t.index, t.name, t.type, t.shape, t.bytes) for t in hello.inputs] == [
         (0, "image", "int8", (1, 96, 96), BYTES)
@@ -48,8 +48,8 @@ def test_the_hello_says_who_is_there(session: DeviceSession) -> None:
         (1, "MUL", 0, 1),
     ]
     assert (hello.arena.head_bytes, hello.arena.tail_bytes, hello.arena.source) == (2 * BYTES, 128, "given")
-    assert (hello.hz, hello.deterministic, hello.instructions_per_tick) == (1_000_000, False, None)
-    assert (hello.limits.payload_bytes, hello.limits.window_bytes) == (512, 2048)
+    assert (hello.device.hz, hello.instructions_per_tick) == (1_000_000, None)
+    assert (hello.device.payload_bytes, hello.device.window_bytes) == (512, 2048)
 
 
 def test_runs_count_and_a_reset_begins_again(session: DeviceSession) -> None:
@@ -160,8 +160,8 @@ def test_on_a_bare_cortex_m3(tmp_path: Path) -> None:
     session = DeviceSession(QemuLink(qemu, toy.compile_bare(tmp_path)), model="toy")
     session.open()
     with session:
-        assert session.hello.board == "mps2/an385"
-        assert session.hello.deterministic
+        assert session.hello.device.board == "mps2/an385"
+        assert session.hello.instructions_per_tick is not None
         invocation = session.invoke([IMAGE])
         assert invocation.outputs[0] == expected(IMAGE)
         # Every byte twice through a loop of some instructions, 40 of which are a tick.

@@ -394,7 +394,7 @@ def test_a_busy_device_is_never_sent_more_than_it_takes_in(program: Path) -> Non
     link = Counting(ToyLink(program))
     with opened(link) as session:
         assert runs_of(session) == 1
-        assert 1500 < link.most <= session.hello.limits.window_bytes
+        assert 1500 < link.most <= session.hello.device.window_bytes
 
 
 @pytest.mark.slow

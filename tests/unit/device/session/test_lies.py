@@ -104,7 +104,8 @@ def test_names_do_nothing_to_a_terminal() -> None:
     tensors = (Tensor("in\x1b[2J"), Tensor("out\u202e\nx"))
     with opened(app="\x1b[2Ja\nall well", board="b\r\x9bK", model="\x1b]0;own\x07net", tensors=tensors) as (session, _):
         hello = session.hello
-        said = (hello.app, hello.board, hello.model, *hello.models, *(tensor.name for tensor in hello.tensors))
+        names = [tensor.name for tensor in hello.tensors]
+        said = (hello.device.app, hello.device.board, hello.model, *hello.models, *names)
         assert said == ("?[2Ja?all well", "b?K", "?]0;own?net", "?]0;own?net", "in?[2J", "out?x")
 
 

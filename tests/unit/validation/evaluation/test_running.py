@@ -204,7 +204,7 @@ def test_kept_results_of_something_else_are_refused(tmp_path: Path, change: Any,
         {"tflm": "1" * 40},
         {"zephyr": "4.2.0"},
         {"app": "other"},
-        {"instructions_per_tick": None, "deterministic": False},
+        {"instructions_per_tick": None},
         {"arena": Arena(4096, 2000, 1000, 1000, "given")},
     ],
 )
