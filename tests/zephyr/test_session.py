@@ -107,7 +107,7 @@ def test_stacks_suffice(app: Path) -> None:
 def test_a_recording_answers_without_a_device(app: Path, tmp_path: Path) -> None:
     inputs = [bytes.fromhex(data) for data in golden_of(app)[0]["inputs"]]
     record = tmp_path / "session.jsonl"
-    with open_session(DeviceTarget(app=app, board=BOARD, record=record)) as session:
+    with open_session(DeviceTarget(app=app, board=BOARD), record=record) as session:
         hello, invocation = session.hello, session.invoke(inputs)
     with open_session(DeviceTarget(recording=record)) as session:
         assert session.hello.operators == hello.operators

@@ -96,7 +96,7 @@ def test_pieces_that_do_not_fit_are_refused(linked: Path, model: Path) -> None:
 
         def refused(*requests: Request) -> tuple[int, int]:
             with pytest.raises(RefusedError) as error:
-                session._ask(requests, 60.0)
+                session._there.ask(requests, 60.0)
             return error.value.status, error.value.detail
 
         first, rest = write(0, 0, data[:100], streamed=True), write(0, 100, data[100:200], streamed=True)

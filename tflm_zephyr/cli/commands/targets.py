@@ -29,8 +29,6 @@ def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
         recording=args.replay,
         host_model=args.host,
         model=args.model or "",
-        record=args.record,
-        force=args.force,
         reply_timeout_s=args.reply_timeout or DeviceTarget.reply_timeout_s,
         run_timeout_s=args.timeout or DeviceTarget.run_timeout_s,
     )
@@ -83,7 +81,8 @@ def one_target(args: argparse.Namespace) -> DeviceTarget:
 @contextmanager
 def opened(target: DeviceTarget, args: argparse.Namespace, say: Say) -> Iterator[Session]:
     """An open session on `target`; with --verbose its text is shown."""
-    with open_session(target, on_text=say if args.verbose else None) as session:
+    on_text = say if args.verbose else None
+    with open_session(target, on_text=on_text, record=args.record, force=args.force) as session:
         yield session
 
 

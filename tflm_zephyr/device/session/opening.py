@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeviceTarget -> Session: builds the app where asked, opens the link, and says hello."""
+"""DeviceTarget -> Session: opens the link and says hello."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from tflm_zephyr.boards import Board
-from tflm_zephyr.build import detect_toolchain, find_workspace, in_workspace, west
 from tflm_zephyr.codegen import AppManifest
 from tflm_zephyr.device.session.base import Session
 from tflm_zephyr.device.session.device_session import DeviceSession
@@ -19,21 +19,23 @@ from tflm_zephyr.errors import AppError
 OnText = Callable[[str], None]
 
 
-def open_session(target: DeviceTarget, *, on_text: OnText | None = None, on_build: OnText | None = None) -> Session:
+def open_session(
+    target: DeviceTarget, *, on_text: OnText | None = None, record: Path | None = None, force: bool = False
+) -> Session:
     """An open session; `on_text` gets each line of text that the app prints beside the protocol.
 
-    `on_build` gets the lines of west when an app is built. Raises DeviceError (nothing answers, another model or
-    protocol), AppError, BoardError, BuildError, ModelError.
+    `record`: write all bytes of both ways there; with `force` also where a file is, which is kept as .orig. Raises
+    DeviceError (nothing answers, another model or protocol), AppError, BoardError, ModelError.
     """
     found = route(target)
     if not found.transport.capabilities.carries_bytes:
         assert target.host_model is not None  # as the transport serves nothing else
         return HostSession(target.host_model, timeout_s=target.run_timeout_s)
     if found.manifest is not None and found.board is not None:
-        _prepare(target, found, found.manifest, found.board, on_build)
+        _check_app(found, found.manifest, found.board)
     link = found.link()
-    if target.record is not None:
-        link = RecordingLink(link, target.record, force=target.force)
+    if record is not None:
+        link = RecordingLink(link, record, force=force)
     session = DeviceSession(
         link,
         model=target.model,
@@ -46,29 +48,18 @@ def open_session(target: DeviceTarget, *, on_text: OnText | None = None, on_buil
     return session
 
 
-def _prepare(target: DeviceTarget, found: Route, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
-    """Build the app if requested. Raises AppError when it has no host link, or nothing for the board."""
+def _check_app(found: Route, manifest: AppManifest, board: Board) -> None:
+    """AppError when the app has no host link, or nothing for the board."""
+    target = found.target
     if not manifest.host_link:
         raise AppError(
             "this app has no host link",
             where=str(target.app),
             hint="Generate it with host_link: true in its app file",
         )
-    if target.build:
-        _build(found, manifest, board, on_build)
-    elif not (target.port or board.name in manifest.boards or (found.elf is not None and found.elf.is_file())):
+    if not (target.port or board.name in manifest.boards or (found.elf is not None and found.elf.is_file())):
         raise AppError(
             f"is neither generated nor built for {board.name}",
             where=str(target.app),
             hint=f"It is for {', '.join(manifest.boards)}",
         )
-
-
-def _build(found: Route, manifest: AppManifest, board: Board, on_build: OnText | None) -> None:
-    target = found.target
-    assert target.app is not None and found.build_dir is not None  # as it has a manifest
-    workspace = find_workspace(target.workspace, app=target.app)
-    board = in_workspace(board, workspace)
-    west.check_workspace(manifest, board, workspace)
-    toolchain = detect_toolchain(arch=board.arch)
-    west.build(west.BuildRequest(target.app, board.name, found.build_dir), workspace, toolchain, on_line=on_build)

@@ -16,25 +16,23 @@ class DeviceTarget:
     """The place where an app runs: one of `app`, `elf`, `port`, `recording` and `host_model`, or `build_dir` alone.
 
     - `app`: a generated app on `board` (default: its first board that is emulated, else the first): the program in
-      `build_dir` (default: build/<board> in the app), or the board's USB port when it is not emulated. `build`: west
-      builds it first. With `port` as well, the app only says which models are expected there.
+      `build_dir` (default: build/<board> in the app), or the board's USB port when it is not emulated. With `port` as
+      well, the app only says which models are expected there.
     - `elf`, or `build_dir` alone: a program to emulate, or the build folder that has it; `board` names the machine.
     - `port`: a serial device, a pyserial URL, or "auto" for the one board on USB (`usb_serial`, the debug probe's
       serial number, picks one of several). `baudrate` None: the board's, else 115200.
-    - `recording`: a file that a session with `record` made.
+    - `recording`: a file that open_session with `record` made.
     - `host_model`: a .tflite file, run by TFLM on this host (PyPI's tflite-micro).
 
     `transport` is the name of the required transport, "" for any. `icount`: QEMU's ticks count instructions.
     `model` selects one of several models. `expect` maps names of models to SHA-256: another model there is an error
-    (with `app`, its manifest is used). `record`: write all bytes of both ways there; with `force` also where a file
-    is, which is kept as .orig. `reply_timeout_s`: the longest wait for an answer that needs no run, whatever else the
-    device sends; `run_timeout_s`: the same for a whole invocation.
+    (with `app`, its manifest is used). `reply_timeout_s`: the longest wait for an answer that needs no run, whatever
+    else the device sends; `run_timeout_s`: the same for a whole invocation.
     """
 
     app: Path | None = None
     board: str = ""
     build_dir: Path | None = None
-    build: bool = False
     elf: Path | None = None
     port: str = ""
     usb_serial: str = ""
@@ -44,10 +42,7 @@ class DeviceTarget:
     transport: str = ""
     model: str = ""
     expect: Mapping[str, str] = field(default_factory=dict)
-    record: Path | None = None
-    force: bool = False
     icount: bool = True
-    workspace: Path | None = None
     reply_timeout_s: float = 10.0
     run_timeout_s: float = 600.0
 

@@ -121,7 +121,7 @@ def test_a_streamed_input_comes_in_pieces(session: DeviceSession) -> None:
 
 
 def asked(session: DeviceSession, *requests: messages.Request) -> None:
-    session._recovering("a test", lambda: session._ask(requests))
+    session._recovering("a test", lambda: session._there.ask(requests))
 
 
 def test_a_streamed_input_out_of_order_is_refused(session: DeviceSession) -> None:
