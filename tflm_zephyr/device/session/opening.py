@@ -32,7 +32,7 @@ def open_session(
         assert target.host_model is not None  # as the transport serves nothing else
         return HostSession(target.host_model, timeout_s=target.run_timeout_s)
     if found.manifest is not None and found.board is not None:
-        _check_app(found, found.manifest, found.board)
+        _check_app(target, found, found.manifest, found.board)
     link = found.link()
     if record is not None:
         link = RecordingLink(link, record, force=force)
@@ -48,9 +48,8 @@ def open_session(
     return session
 
 
-def _check_app(found: Route, manifest: AppManifest, board: Board) -> None:
+def _check_app(target: DeviceTarget, found: Route, manifest: AppManifest, board: Board) -> None:
     """AppError when the app has no host link, or nothing for the board."""
-    target = found.target
     if not manifest.host_link:
         raise AppError(
             "this app has no host link",

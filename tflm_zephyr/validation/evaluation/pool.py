@@ -16,6 +16,7 @@ from tflm_zephyr.errors import DeviceError, ModelFailedError, ToolError
 from tflm_zephyr.validation.evaluation.state import SampleResult
 
 Opener = Callable[[], AbstractContextManager[Session]]
+_ALIKE = ("kernels", "hz", "board", "app", "tflm", "zephyr")  # of the firmware, on all devices
 _TICK_S = 0.2
 _GRACE_S = 5.0
 _INTERRUPTED_GRACE_S = 0.5
@@ -93,8 +94,8 @@ class Pool:
                 found.append(event)
         first = found[0].hello
         for other in (opened.hello for opened in found[1:]):
-            for what in ("sha256", "model", "kernels", "hz", "board", "app", "tflm", "zephyr", "arena"):
-                one, two = getattr(first, what), getattr(other, what)
+            for what in ("sha256", "model", *_ALIKE, "arena"):
+                one, two = (getattr(hello.device if what in _ALIKE else hello, what) for hello in (first, other))
                 if one != two:
                     raise DeviceError(
                         f"has {what} {two}, {first.link} has {one}",
