@@ -17,19 +17,20 @@ PARTLY_WRITTEN = ("SignalEnergy",)
 _FILLS = 0x5A, 0xA5
 
 
-def check_layers(networks: list[HostNetwork]) -> None:
-    """Run each network twice on random inputs, in arenas that held two fillings; all layers' outputs are TFLM's."""
+def check_layers(networks: list[HostNetwork], engine: str = "tflm") -> None:
+    """Run each network twice on random inputs, in arenas that held two fillings; all layers' outputs are the engine's,
+    TFLM's or "litert"'s."""
     for net in networks:
-        _check(net)
+        _check(net, engine)
 
 
-def _check(net: HostNetwork) -> None:
+def _check(net: HostNetwork, engine: str) -> None:
     program = net.program
     main, rng = program.model.main, random.Random(1)
     # TFLM's Reset() does not let a CALL_ONCE run again, a compiled model's new start does.
     count = 1 if program.flags else 2
     inputs = [[random_bytes(main.tensors[tensor], rng) for tensor in main.inputs] for _ in range(count)]
-    for given, want in zip(inputs, expected(program, inputs), strict=True):
+    for given, want in zip(inputs, expected(program, inputs, engine), strict=True):
         first, second = (layers(net, given, fill) for fill in _FILLS)
         for (tensor, got), (_, again) in zip(first, second, strict=True):
             whole, label = got == again, f"{main.tensors[tensor].label} of {net.name}"
@@ -48,15 +49,15 @@ def random_bytes(tensor: Tensor, rng: random.Random) -> bytes:
     return rng.randbytes(tensor.size_bytes)
 
 
-def expected(program: CompiledModel, inputs: list[list[bytes]]) -> list[dict[int, bytes]]:
-    """By run, every written tensor as TFLM leaves it."""
+def expected(program: CompiledModel, inputs: list[list[bytes]], engine: str = "tflm") -> list[dict[int, bytes]]:
+    """By run, every written tensor as the engine, TFLM or "litert", leaves it."""
     main = program.model.main
     operators = [main.operators[layer.operator] for layer in program.main_layers]
     written = dict.fromkeys(tensor for operator in operators for tensor in operator.outputs)
     segments = [layer.segment for layer in program.segments]
     held = {*program.offsets, *(buffer.tensor for segment in segments for buffer in segment.buffers)}
     inner = [tensor for tensor in written if tensor not in main.outputs and tensor in held]
-    done = run_many(without_offline_plan(program.model), inputs, tensors=inner)
+    done = run_many(without_offline_plan(program.model), inputs, tensors=inner, engine=engine)
     return [
         dict(zip(main.outputs, outputs, strict=True)) | dict(zip(inner, tensors, strict=True))
         for outputs, tensors in zip(done.runs, done.tensors, strict=True)

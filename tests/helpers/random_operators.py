@@ -503,10 +503,25 @@ DRAWS: Mapping[str, tuple[Draw, Sequence[str]]] = {
 """By operator, the function that draws a case, and the types of its real tensors."""
 
 
-def random_operators(seed: int, each: int = 2) -> Iterator[Case]:
+def tile(ops: Operators) -> Case:
+    source, axis = ops.real(ops.shape()), ops.rng.randrange(4)
+    repeats = [ops.rng.randint(1, 3) if place in (axis, axis + 1) else 1 for place in range(len(source.shape))]
+    shape = tuple(size * count for size, count in zip(source.shape, repeats, strict=True))
+    return Case("TILE", (source, ops.integers(repeats)), (ops.real(shape, source),), {})
+
+
+BEYOND_TFLM: Mapping[str, tuple[Draw, Sequence[str]]] = {
+    "TILE": (tile, _ALL),
+}
+"""The same of operators that LiteRT has and TFLM lacks."""
+
+
+def random_operators(
+    seed: int, each: int = 2, draws: Mapping[str, tuple[Draw, Sequence[str]]] = DRAWS
+) -> Iterator[Case]:
     """`each` cases of every operator and type."""
     for kind in _ALL:
         ops = Operators(seed, kind)
-        for draw, kinds in DRAWS.values():
+        for draw, kinds in draws.values():
             if kind in kinds:
                 yield from (draw(ops) for _ in range(each))

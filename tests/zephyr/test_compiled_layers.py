@@ -17,7 +17,7 @@ from tests.helpers.compiled_host import Checkouts, build, generated
 from tests.helpers.control_models import branching, counting, looping
 from tests.helpers.networks import mixed_network, network
 from tests.helpers.operator_models import CASES, Case, Spec, together
-from tests.helpers.random_operators import random_operators
+from tests.helpers.random_operators import BEYOND_TFLM, random_operators
 from tflm_zephyr.compiler.registry import OPERATORS
 from tflm_zephyr.errors import AppError, ModelError
 from tflm_zephyr.kernels import check_types, miscomputed
@@ -96,11 +96,18 @@ SAMPLES = sorted((ROOT / "samples").glob("*/*.tflite"))
 
 
 def check(
-    model: Path, tmp_path: Path, kernels: str, checkouts: Checkouts, *, rows: bool = False, slower: int = 3
+    model: Path,
+    tmp_path: Path,
+    kernels: str,
+    checkouts: Checkouts,
+    *,
+    rows: bool = False,
+    slower: int = 3,
+    engine: str = "tflm",
 ) -> None:
     made = generated(model, tmp_path / "app", kernels, checkouts.revision, rows=rows, slower=slower)
     net = build(made, tmp_path / "src", checkouts)
-    check_layers([net])
+    check_layers([net], engine)
 
 
 @pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
@@ -124,6 +131,14 @@ def test_layers_of_random_operators(name: str, kernels: str, tmp_path: Path, che
         cases = tuple(case for case in cases if not miscomputed(parse_model(case.build()), checkouts.revision))
     model.write_bytes(together(cases))
     check(model, tmp_path, kernels, checkouts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kernels", ["cmsis_nn", "reference"])
+def test_layers_beyond_tflm_are_those_of_litert(seed: int, kernels: str, tmp_path: Path, checkouts: Checkouts) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(together(random_operators(seed, 8, BEYOND_TFLM)))
+    check(model, tmp_path, kernels, checkouts, engine="litert")
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

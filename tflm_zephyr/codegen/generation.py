@@ -13,7 +13,7 @@ from tflm_zephyr.boards import AUTO, Board, load_board
 from tflm_zephyr.codegen.app_folder import AppManifest
 from tflm_zephyr.codegen.arena_json import applied, load_measurements
 from tflm_zephyr.codegen.backends import backend_of
-from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup
+from tflm_zephyr.codegen.backends.backend import Backend, BuildSetup, prepared_once
 from tflm_zephyr.codegen.custom_operators import code_sha256, include_dir, relative_paths
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.model_facts import facts_of
@@ -25,8 +25,8 @@ from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
-from tflm_zephyr.model import load_model
-from tflm_zephyr.options import INTERPRETER, ONLINE, STATIC, AppConfig
+from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.options import COMPILED, INTERPRETER, ONLINE, STATIC, AppConfig, ModelConfig
 from tflm_zephyr.tflm import TflmRevision
 
 
@@ -84,13 +84,12 @@ def generate(request: AppRequest) -> Generated:
     )
     setup = BuildSetup(config, tflm, kernels, shared)
     pairs = list(zip(config.models, loaded, strict=True))
-    named = request.backend or config.backend
-    chosen = backend_of(INTERPRETER if named == AUTO else named)
+    chosen, why = _backend(request.backend or config.backend, pairs, setup)
     runs = GoldenRequest(app, request.keep_golden, request.golden, request.on_run)
     built = [built_model(item, model, setup, chosen, runs) for item, model in pairs]
     chosen.check([item.spec for item in built], name)
     spec = _app_spec(setup, chosen, built, app, name, boards)
-    remarks = [*_kernel_notes(setup), *(note for item in built for note in item.notes), *chosen.notes(spec)]
+    remarks = [*why, *_kernel_notes(setup), *(note for item in built for note in item.notes), *chosen.notes(spec)]
     remarks += stack_notes(config.main_stack_bytes, needed_stack_bytes(setup, spec.models, boards), name, tflm.revision)
     if config.shared_arena:
         models, arena = chosen.share_arena(spec.models, [item.prepared for item in built], setup, name)
@@ -102,6 +101,19 @@ def generate(request: AppRequest) -> Generated:
     files = {path: data for item in built for path, data in item.golden_files.items()}
     prepared = tuple(item.prepared for item in built)
     return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files, config)
+
+
+def _backend(
+    named: str, pairs: Sequence[tuple[ModelConfig, Model]], setup: BuildSetup
+) -> tuple[Backend, tuple[str, ...]]:
+    """The backend called `named`; for AUTO the interpreter, or compiled code, with why, where TFLM refuses a model."""
+    if named != AUTO:
+        return backend_of(named), ()
+    for item, model in pairs:
+        refusal = prepared_once(item, model, setup).refusal
+        if refusal is not None:
+            return backend_of(COMPILED), (f"{item.label}: backend compiled, as {refusal.what}",)
+    return backend_of(INTERPRETER), ()
 
 
 def _kernel_notes(setup: BuildSetup) -> tuple[str, ...]:

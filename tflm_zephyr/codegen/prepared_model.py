@@ -19,6 +19,8 @@ from tflm_zephyr.arena import (
 from tflm_zephyr.boards import Board, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
+from tflm_zephyr.compiler import OPERATORS
+from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
 from tflm_zephyr.options import ONLINE, AppConfig, ModelConfig, refuse_exclusions
@@ -69,6 +71,11 @@ class PreparedModel:
         return self.plan.order
 
     @property
+    def refusal(self) -> ModelError | None:
+        """Why TFLM does not run the model, which compiled code alone does."""
+        return self.resolver.refusal
+
+    @property
     def planned(self) -> bool:
         """Whether `data` carries an offline plan."""
         return self.plan.offsets is not None
@@ -111,10 +118,10 @@ def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> Plan
 
 
 def prepare(config: ModelConfig, model: Model, tflm: TflmRevision, kernels: AppKernels) -> PreparedModel:
-    """Check and plan one model. Raises ModelError for what TFLM cannot run, naming operator or tensor."""
+    """Check and plan one model. Raises ModelError for what no backend can run, naming operator or tensor."""
     check_interface(model)
     check_types(model, frozenset(item.name for item in config.custom_operators), revision=tflm.revision)
     found = plan(model, plan_request(config, model, kernels))
     customs = tuple(map(custom_operator, config.custom_operators))
-    resolver = op_resolver.resolve(found.head.graph, tflm.operators, customs)
+    resolver = op_resolver.resolve(found.head.graph, tflm.operators, customs, OPERATORS)
     return PreparedModel(config, model, resolver, found, planned(found.running, found.offsets))

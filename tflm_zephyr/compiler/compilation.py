@@ -30,6 +30,7 @@ from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import ALIGNMENT, cortex_m_sizes
 
 _POINTER_BYTES = 4
+_REBUILD = "TFLM has no kernel of it either: export the model without it, or in constant shapes"
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,10 @@ class _LayerFactory:
                 return control_layer(node, self.flat, self.constants)
             return self._direct_or_fallback(node)
         except NotDirectError as reason:
-            raise node.fail(f"{reason}, so it cannot be compiled yet", "Use the backend interpreter") from None
+            known = (node.operator.custom_code is not None, node.operator.key) in self.registrations
+            known = known or self.libraries[0].knows(node.operator.key)
+            hint = "Use the backend interpreter" if known else _REBUILD
+            raise node.fail(f"{reason}, so it cannot be compiled yet", hint) from None
 
     def _direct_or_fallback(self, node: Node) -> Layer:
         constants, before = self.constants, self.constants.copy()

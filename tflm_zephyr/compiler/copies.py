@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ MEMCPY = standard_kernel("memcpy", "<cstring>")
 MEMMOVE = standard_kernel("memmove", "<cstring>")
 COPY_ROWS = helper_kernel("CopyRows", "<cstring>")
 COPY_ELEMENTS = helper_kernel("CopyElements")
-_MOST_LOOPS = 4
+_MOST_LOOPS, _MOST_CALLS = 4, 64
 
 
 @dataclass(frozen=True)
@@ -60,19 +61,25 @@ def copy_rows(b: LayerBuilder, source: Rows, result: Rows, rows: int, size: int)
 def copy_elements(b: LayerBuilder, first: int, sizes: Sequence[int], steps: Sequence[int]) -> None:
     """Elements of input 0 in the output's order: nested loops of `sizes`, in `steps` of elements, from `first` on.
 
-    TFLM's kernels read and write in the same order, so that their in-place rules hold.
+    TFLM's kernels read and write in the same order, so that their in-place rules hold. Loops around the innermost four
+    are calls one after the other.
     """
     given, taken = b.source(0, "input"), b.result()
     loops = merged_loops(sizes, steps)
     if len(loops) == 1 and loops[0][1] == 1:
         _copy_run(b, first, in_place=True)
         return
-    if len(loops) > _MOST_LOOPS:
-        raise b.refuse(f"goes through its input in {len(loops)} nested loops")
+    outer, loops = loops[:-_MOST_LOOPS], loops[-_MOST_LOOPS:]
+    calls = math.prod(size for size, _ in outer)
+    if calls > _MOST_CALLS:
+        raise b.refuse(f"goes through its input in {len(outer) + len(loops)} nested loops")
     loops = [(1, 0)] * (_MOST_LOOPS - len(loops)) + loops
     counts = b.parameter(Numbers("kSizes", tuple(size for size, _ in loops)))
     strides = b.parameter(Numbers("kSteps", tuple(step for _, step in loops)))
-    b.call(COPY_ELEMENTS, _behind(given, first), taken, counts, strides)
+    part = b.node.output().elements // calls
+    for number, place in enumerate(itertools.product(*(range(size) for size, _ in outer))):
+        at = first + sum(index * step for index, (_, step) in zip(place, outer, strict=True))
+        b.call(COPY_ELEMENTS, _behind(given, at), _behind(taken, number * part), counts, strides)
 
 
 def gather(b: LayerBuilder, place: int, name: str, target: Scratch, loops: Sequence[tuple[int, int]]) -> None:

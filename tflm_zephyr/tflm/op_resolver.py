@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,7 @@ _CUSTOM_TEXT = re.compile(r'\bAddCustom\s*\(\s*((?:"(?:\\.|[^"\\])*"\s*)+)')
 _CUSTOM_CALL = re.compile(r"\bAddCustom\s*\(\s*(?:\w+\s*::\s*)*(\w+)\s*\(\s*\)")
 _REGISTER = re.compile(r"\b(Register_\w+)\s*\(\s*\)")
 _OPENING, _CLOSING = "({[", ")}]"
+_COMPILED = "Use the backend compiled, which has code of its own for it"
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,13 @@ class CustomOperator:
 
 @dataclass(frozen=True)
 class ResolvedOperators:
-    """The registrations in an op resolver, in the order in which a model first runs them."""
+    """The registrations in an op resolver, in the order in which a model first runs them.
+
+    `refusal`: why no op resolver serves the model, where an operator of it has compiled code alone.
+    """
 
     calls: tuple[ResolverCall | CustomOperator, ...]
+    refusal: ModelError | None = None
 
     @property
     def size(self) -> int:
@@ -189,11 +194,14 @@ def operator_table_for(tflm_dir: Path | None, revision: str = "") -> OperatorTab
     return parse_resolver_header(text, revision)
 
 
-def resolve(graph: Graph, table: OperatorTable, custom: Sequence[CustomOperator] = ()) -> ResolvedOperators:
+def resolve(
+    graph: Graph, table: OperatorTable, custom: Sequence[CustomOperator] = (), compiled: Collection[str] = ()
+) -> ResolvedOperators:
     """The resolver calls for all of the model's operators, each once, in the order of execution.
 
     A custom operator declared in `custom` goes before TFLM's own of the same name; one that the model does
-    not use is left out. ModelError for an operator that neither has.
+    not use is left out. ModelError for an operator that neither has; those in `compiled`, which have compiled code, are
+    left out of the calls.
     """
     declared: dict[str, CustomOperator] = {}
     for item in custom:
@@ -206,14 +214,22 @@ def resolve(graph: Graph, table: OperatorTable, custom: Sequence[CustomOperator]
     order = {key: place for place, key in enumerate(graph.operators)}
     chosen: dict[tuple[bool, str], ResolverCall | CustomOperator] = {}
     found: list[tuple[int, tuple[bool, str]]] = []
+    refusal: ModelError | None = None
     for subgraph in graph.model.subgraphs:
         for operator in subgraph.operators:
             identity = (operator.custom_code is not None, operator.key)
-            if identity not in chosen:
+            if identity in chosen:
+                continue
+            try:
                 chosen[identity] = _choose(graph.model, subgraph, operator, table, declared)
-                found.append((order.get(operator.key, len(order)), identity))
+            except ModelError as error:
+                if identity[0] or operator.key not in compiled:
+                    raise
+                refusal = refusal or ModelError(error.what, where=error.where, hint=_COMPILED)
+                continue
+            found.append((order.get(operator.key, len(order)), identity))
     found.sort(key=lambda item: item[0])
-    return ResolvedOperators(tuple(chosen[identity] for _, identity in found))
+    return ResolvedOperators(tuple(chosen[identity] for _, identity in found), refusal)
 
 
 def union(specs: Iterable[ResolvedOperators]) -> ResolvedOperators:

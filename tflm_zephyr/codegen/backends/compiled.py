@@ -26,7 +26,7 @@ from tflm_zephyr.codegen.backends.interpreter_model import interpreter_model, li
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ModelSpec, Runtime, StreamSpec, TensorSpec
-from tflm_zephyr.compiler import FAST_KEYS, CompiledModel, CompilerOptions, Kernel, Search
+from tflm_zephyr.compiler import FAST_KEYS, OPERATORS, CompiledModel, CompilerOptions, Kernel, Search
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.kernels import RESOLVER_ENTRY_BYTES, KernelLibrary, same_cmsis_nn
 from tflm_zephyr.memory_planner import align_up
@@ -411,7 +411,7 @@ def compiled_beside(
     setup = BuildSetup(app, tflm, kernels)
     _check_library(config, setup)
     customs = tuple(map(custom_operator, config.custom_operators))
-    resolver = op_resolver.resolve(plan.head.graph, tflm.operators, customs)
+    resolver = op_resolver.resolve(plan.head.graph, tflm.operators, customs, OPERATORS)
     return _compiled(PreparedModel(config, plan.model, resolver, plan, b""), setup)
 
 

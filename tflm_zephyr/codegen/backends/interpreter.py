@@ -59,8 +59,11 @@ class Interpreter(Backend):
     measured_base: ClassVar[bool] = True
 
     def prepare(self, config: ModelConfig, model: Model, setup: BuildSetup) -> PreparedModel:
-        """See Backend."""
-        return prepared_once(config, model, setup)
+        """See Backend. Raises ModelError where TFLM lacks an operator."""
+        item = prepared_once(config, model, setup)
+        if item.refusal is not None:
+            raise item.refusal
+        return item
 
     def build(self, item: PreparedModel, setup: BuildSetup) -> tuple[Runtime, ArenaSpec]:
         """See Backend."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SLICE, STRIDED_SLICE and TRANSPOSE: elements of the input in the order in which the output has them.
+"""SLICE, STRIDED_SLICE, TRANSPOSE and TILE: elements of the input in the order in which the output has them.
 
 Sources: slice.cc, strided_slice_common.cc, transpose.cc (tensorflow/lite/micro/kernels). TFLM's SLICE and TRANSPOSE
-go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the same in-place distance.
+go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the same in-place distance. TFLM has no TILE:
+tile.cc is in tensorflow/lite/kernels.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -77,8 +79,20 @@ def transpose(b: LayerBuilder) -> None:
     copy_elements(b, 0, [shape[i] for i in order], [steps[i] for i in order])
 
 
+def tile(b: LayerBuilder) -> None:
+    """TILE by constant multiples, in any type."""
+    _check_type(b)
+    shape, repeats = b.node.input(0).shape, integers(b, 1)
+    if b.node.output().shape != tuple(size * count for size, count in zip(shape, repeats, strict=True)):
+        raise b.refuse("has multiples that do not fit its shapes")
+    loops = zip(repeats, itertools.repeat(0)), zip(shape, _steps(shape), strict=True)
+    nested = [loop for pair in zip(*loops, strict=True) for loop in pair]
+    copy_elements(b, 0, [size for size, _ in nested], [step for _, step in nested])
+
+
 OPERATORS: Mapping[str, Lowering] = {
     "SLICE": Lowering(slice_),
     "STRIDED_SLICE": Lowering(strided_slice),
+    "TILE": Lowering(tile),
     "TRANSPOSE": Lowering(transpose),
 }

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Outcome, Tool
 from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.random_operators import Operators, tile
 from tests.helpers.small_models import dense, unary
 
 
@@ -73,6 +74,15 @@ def test_what_tflm_refuses_is_named_operator_by_operator(tool: Tool, tmp_path: P
     assert "REFUSED" in done.out
     assert "TFLM has no kernel for it: declare your own in the app file (custom_operators)" in done.out
     assert done.out.endswith("TFLM refuses 1 operator: no app can run this model\n")
+
+
+def test_an_operator_that_compiled_code_alone_runs(tool: Tool, tmp_path: Path) -> None:
+    done = inspected(tool, tmp_path, tile(Operators(1, "int8")).build())
+    assert done.code == 0 and "TFLM has no kernel for it: compiled code alone runs it" in done.out
+    made = tool("generate", "m.tflite", "-o", "app")
+    assert made.code == 0 and "m: backend compiled, as TFLM 8d404de73acf has no kernel for operator 0" in made.out
+    other = tool("generate", "m.tflite", "-o", "other", "--backend", "interpreter")
+    assert other.code == 1 and "Use the backend compiled, which has code of its own for it" in other.err
 
 
 def test_types_that_tflm_refuses(tool: Tool, tmp_path: Path) -> None:
