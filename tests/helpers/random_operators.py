@@ -510,7 +510,15 @@ def tile(ops: Operators) -> Case:
     return Case("TILE", (source, ops.integers(repeats)), (ops.real(shape, source),), {})
 
 
+def reverse(ops: Operators) -> Case:
+    source = ops.real(ops.shape())
+    first = ops.rng.randrange(len(source.shape))
+    axes = range(first, min(len(source.shape), first + ops.rng.randint(1, 2)))  # LiteRT wants them to be neighbours
+    return Case("REVERSE_V2", (source, ops.integers(axes)), (source,), {})
+
+
 BEYOND_TFLM: Mapping[str, tuple[Draw, Sequence[str]]] = {
+    "REVERSE_V2": (reverse, _ALL),
     "TILE": (tile, _ALL),
 }
 """The same of operators that LiteRT has and TFLM lacks."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 
 from tflm_zephyr.compiler.copies import copy_elements
-from tflm_zephyr.compiler.layer_builder import LayerBuilder, integers
+from tflm_zephyr.compiler.layer_builder import LayerBuilder, axis_of, integers
 from tflm_zephyr.compiler.lowering import Lowering
 from tflm_zephyr.kernels import AxisSlice, axis_slices
 
@@ -79,6 +79,15 @@ def transpose(b: LayerBuilder) -> None:
     copy_elements(b, 0, [shape[i] for i in order], [steps[i] for i in order])
 
 
+def reverse(b: LayerBuilder) -> None:
+    """REVERSE_V2 along constant axes, in any type."""
+    _check_type(b)
+    shape = b.node.input(0).shape
+    turned = {axis_of(b, axis, len(shape)) for axis in integers(b, 1)}
+    axes = [AxisSlice(size - 1, -1, size) if i in turned else AxisSlice(0, 1, size) for i, size in enumerate(shape)]
+    _copy(b, tuple(axes))
+
+
 def tile(b: LayerBuilder) -> None:
     """TILE by constant multiples, in any type."""
     _check_type(b)
@@ -91,6 +100,7 @@ def tile(b: LayerBuilder) -> None:
 
 
 OPERATORS: Mapping[str, Lowering] = {
+    "REVERSE_V2": Lowering(reverse),
     "SLICE": Lowering(slice_),
     "STRIDED_SLICE": Lowering(strided_slice),
     "TILE": Lowering(tile),
