@@ -517,7 +517,25 @@ def reverse(ops: Operators) -> Case:
     return Case("REVERSE_V2", (source, ops.integers(axes)), (source,), {})
 
 
+def select(ops: Operators) -> Case:
+    shape = ops.shape()
+    source = ops.real(shape)
+    condition = Spec(shape[:1] if ops.flag() else shape, "bool")
+    return Case("SELECT", (condition, source, source), (source,), {})
+
+
+def select_v2(ops: Operators) -> Case:
+    first, second, whole = ops.broadcast()
+    source, condition = ops.real(first), Spec(whole if ops.flag() else first, "bool")
+    if math.prod(first) < math.prod(whole) > math.prod(second):
+        condition = replace(condition, shape=whole)
+    return Case("SELECT_V2", (condition, source, ops.real(second, source)), (ops.real(whole, source),), {})
+
+
 BEYOND_TFLM: Mapping[str, tuple[Draw, Sequence[str]]] = {
+    "REDUCE_MIN": (_reduction("REDUCE_MIN"), _BYTES),
+    "SELECT": (select, _ALL),
+    "SELECT_V2": (select_v2, _ALL),
     "REVERSE_V2": (reverse, _ALL),
     "TILE": (tile, _ALL),
 }

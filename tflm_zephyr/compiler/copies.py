@@ -18,6 +18,7 @@ MEMCPY = standard_kernel("memcpy", "<cstring>")
 MEMMOVE = standard_kernel("memmove", "<cstring>")
 COPY_ROWS = helper_kernel("CopyRows", "<cstring>")
 COPY_ELEMENTS = helper_kernel("CopyElements")
+SELECT_ELEMENTS = helper_kernel("SelectElements")
 _MOST_LOOPS, _MOST_CALLS = 4, 64
 
 
@@ -80,6 +81,23 @@ def copy_elements(b: LayerBuilder, first: int, sizes: Sequence[int], steps: Sequ
     for number, place in enumerate(itertools.product(*(range(size) for size, _ in outer))):
         at = first + sum(index * step for index, (_, step) in zip(place, outer, strict=True))
         b.call(COPY_ELEMENTS, _behind(given, at), _behind(taken, number * part), counts, strides)
+
+
+def select_elements(b: LayerBuilder, steps: Sequence[Sequence[int]]) -> None:
+    """Elements of input 1 or 2, by the conditions of input 0, in the output's order; each input in steps of its own."""
+    loops: list[tuple[int, tuple[int, ...]]] = []
+    for size, *step in zip(b.node.output().shape, *steps, strict=True):
+        if loops and loops[-1][1] == tuple(size * one for one in step):
+            loops[-1] = loops[-1][0] * size, tuple(step)
+        elif size != 1:
+            loops.append((size, tuple(step)))
+    if len(loops) > _MOST_LOOPS:
+        raise b.refuse(f"goes through its inputs in {len(loops)} nested loops")
+    loops = [(1, (0, 0, 0))] * (_MOST_LOOPS - len(loops)) + loops
+    given = [b.source(place, name) for place, name in enumerate(("condition", "one", "other"))]
+    counts = b.parameter(Numbers("kSizes", tuple(size for size, _ in loops)))
+    strides = b.parameter(Numbers("kSteps", tuple(step[place] for place in range(3) for _, step in loops)))
+    b.call(SELECT_ELEMENTS, *given, b.result(), counts, strides)
 
 
 def gather(b: LayerBuilder, place: int, name: str, target: Scratch, loops: Sequence[tuple[int, int]]) -> None:

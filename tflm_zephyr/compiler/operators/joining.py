@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONCATENATION and PACK join tensors, SPLIT, SPLIT_V and UNPACK take them apart: copies of rows.
+"""CONCATENATION and PACK join tensors, SPLIT, SPLIT_V and UNPACK take them apart: copies of rows. SELECT combines two.
 
 Sources: concatenation.cc, pack.cc, split.cc, split_v.cc, unpack.cc (tensorflow/lite/micro/kernels). From the axis on, a
-row of the whole tensor is a row of each part, one behind the other.
+row of the whole tensor is a row of each part, one behind the other. SELECT, which TFLM lacks, and SELECT_V2: select.cc
+(tensorflow/lite/kernels).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from tflm_zephyr.compiler.copies import Rows, copy_rows
+from tflm_zephyr.compiler.copies import Rows, copy_rows, select_elements
 from tflm_zephyr.compiler.layer_builder import LayerBuilder, axis_of, integers
 from tflm_zephyr.compiler.lowering import Lowering
-from tflm_zephyr.model import Tensor
+from tflm_zephyr.model import Tensor, TensorType
 
 
 def _parts(b: LayerBuilder, whole: Tensor, parts: Sequence[Tensor], axis: int) -> Iterator[tuple[int, int, int, int]]:
@@ -87,9 +88,31 @@ def unpack(b: LayerBuilder) -> None:
     _take_apart(b, 0, axis_of(b, b.node.option("axis"), len(b.node.input(0).shape)))
 
 
+def _spread(b: LayerBuilder, place: int) -> list[int]:
+    """Steps of an input from one index of each of the output's dimensions to the next, 0 where it is repeated."""
+    shape, whole = b.node.input(place).shape, b.node.output().shape
+    shape = (1,) * (len(whole) - len(shape)) + shape
+    if len(shape) > len(whole) or any(size not in (1, most) for size, most in zip(shape, whole, strict=True)):
+        raise b.refuse("has shapes that do not fit each other")
+    return [0 if size == 1 else math.prod(shape[axis + 1 :]) for axis, size in enumerate(shape)]
+
+
+def select(b: LayerBuilder) -> None:
+    """SELECT and SELECT_V2, in any type; in the first one a condition of one dimension chooses whole rows."""
+    condition, one, other, output = (*(b.node.input(place) for place in range(3)), b.node.output())
+    if condition.type is not TensorType.BOOL or not one.type is other.type is output.type:
+        raise b.refuse(f"has no direct code for {b.node.types}")
+    rows = b.node.operator.key == "SELECT" and len(condition.shape) == 1 < len(output.shape)
+    if rows and condition.shape != output.shape[:1]:
+        raise b.refuse("has shapes that do not fit each other")
+    chosen = [1] + [0] * (len(output.shape) - 1) if rows else _spread(b, 0)
+    select_elements(b, (chosen, _spread(b, 1), _spread(b, 2)))
+
+
 OPERATORS: Mapping[str, Lowering] = {
     "CONCATENATION": Lowering(concatenation),
     "PACK": Lowering(pack),
+    **dict.fromkeys(("SELECT", "SELECT_V2"), Lowering(select)),
     "SPLIT": Lowering(split),
     "SPLIT_V": Lowering(split_v),
     "UNPACK": Lowering(unpack),
