@@ -30,3 +30,26 @@ def unary(code: str, kind: str = "int8", *, shape: Sequence[int] = (1, 8), out: 
     main.op(code, [x], [y])
     main.inputs, main.outputs = [x], [y]
     return model.finish()
+
+
+def converted(outer: str = "float32", *, read_twice: bool = False) -> bytes:
+    """int8 LEAKY_RELU between a QUANTIZE from `outer` and the conversion back to it; output 1 is int8 already.
+
+    `read_twice`: another operator reads the input, too.
+    """
+    model = ModelBuilder()
+    main = model.subgraph()
+    scale = None if outer == "float32" else 0.05
+    x, y = (main.tensor((1, 4, 2), outer, name, scale=scale) for name in ("x", "y"))
+    inside, half = main.tensor((1, 4, 2), "int8", "inside", scale=0.05), main.tensor((1, 4, 2), "int8", scale=0.04)
+    other = main.tensor((1, 4, 2), "int8", "z", scale=0.04)
+    main.op("QUANTIZE", [x], [inside], options={})
+    main.op("LEAKY_RELU", [inside], [half], options={"alpha": 0.25})
+    main.op("RELU6", [half], [other])
+    main.op("DEQUANTIZE" if outer == "float32" else "QUANTIZE", [half], [y], options={})
+    main.inputs, main.outputs = [x], [y, other]
+    if read_twice:
+        copy = main.tensor((1, 4, 2), outer, scale=scale)
+        main.op("RESHAPE", [x], [copy], options={})
+        main.outputs += [copy]
+    return model.finish()

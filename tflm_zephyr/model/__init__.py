@@ -7,7 +7,13 @@ from tflm_zephyr.model.lifetimes import NEVER, Graph, Lifespan, PlannedScratch, 
 from tflm_zephyr.model.reader import CALLERS, load_model, parse_model
 from tflm_zephyr.model.schema import operator_name, type_name
 from tflm_zephyr.model.types import Model, Operator, Quantization, Subgraph, Tensor, TensorType, shown
-from tflm_zephyr.model.writer import in_operator_order, normalised_for_litert, planned, without_offline_plan
+from tflm_zephyr.model.writer import (
+    in_operator_order,
+    normalised_for_litert,
+    planned,
+    without_conversions,
+    without_offline_plan,
+)
 
 __all__ = [
     "CALLERS",
@@ -32,5 +38,6 @@ __all__ = [
     "resource_handles",
     "shown",
     "type_name",
+    "without_conversions",
     "without_offline_plan",
 ]

@@ -19,7 +19,7 @@ from tflm_zephyr.model import schema
 from tflm_zephyr.model.flatbuffer import Reader, Table
 from tflm_zephyr.model.flatbuffer_edit import ALIGNMENT, Writer, cut
 from tflm_zephyr.model.reader import parse_model
-from tflm_zephyr.model.types import OFFLINE_PLAN, Model
+from tflm_zephyr.model.types import OFFLINE_PLAN, Model, Subgraph, TensorType
 
 _PLAN_VERSION = 1
 
@@ -79,6 +79,65 @@ def in_operator_order(model: Model, order: Sequence[int]) -> Model:
             "the file's parts overlap", where=model.where, hint="Keep the model's order, or export it again"
         )
     return read
+
+
+def without_conversions(model: Model) -> Model:
+    """The model without the QUANTIZE and DEQUANTIZE at its ends that make int8 of float or uint8, or the reverse.
+
+    Its int8 tensors become inputs and outputs. The file's bytes but for the main subgraph's lists; the tensors and the
+    codes of these operators stay. ModelError where there is none, and where the file's parts overlap.
+    """
+    renamed, dropped = _conversions(model.main)
+    if not dropped:
+        what = "it has no QUANTIZE or DEQUANTIZE between float or uint8 and int8 at its ends"
+        raise ModelError(what, where=model.where, hint="Leave out io: int8")
+    patched, main = (
+        bytearray(model.data),
+        next(iter(Reader(model.data, model.where).root("Model").children("subgraphs"))),
+    )
+    ends = {name: [renamed.get(i, i) for i in getattr(model.main, name)] for name in ("inputs", "outputs")}
+    for name, tensors in ends.items():
+        start, count = main.span(name) or (0, 0)
+        struct.pack_into(f"<{count}i", patched, start, *tensors)
+    kept = [operator for operator in model.main.operators if operator.index not in dropped]
+    targets = [table.pos for table in main.children("operators")]
+    start, _ = main.span("operators") or (0, 0)
+    struct.pack_into("<I", patched, start - 4, len(kept))
+    for number, operator in enumerate(kept):
+        pos = start + 4 * number
+        struct.pack_into("<i", patched, pos, targets[operator.index] - pos)
+    read = parse_model(bytes(patched), where=model.where)
+    wanted = replace(
+        model.main,
+        operators=tuple(replace(operator, index=number) for number, operator in enumerate(kept)),
+        inputs=tuple(ends["inputs"]),
+        outputs=tuple(ends["outputs"]),
+    )
+    if not _same(read.subgraphs, (wanted, *model.subgraphs[1:])):
+        raise ModelError("the file's parts overlap", where=model.where, hint="Export it again, or leave out io: int8")
+    return read
+
+
+def _conversions(main: Subgraph) -> tuple[dict[int, int], set[int]]:
+    """The inputs and outputs that int8 tensors take the place of, and the operators between them."""
+    renamed: dict[int, int] = {}
+    dropped = set()
+    for operator in main.operators:
+        if operator.key not in ("QUANTIZE", "DEQUANTIZE"):
+            continue
+        source, result = main.tensors[operator.inputs[0]], main.tensors[operator.outputs[0]]
+        outer, inner = (source, result) if source.index in main.inputs else (result, source)
+        users = [one for one in main.operators if outer.index in one.inputs]
+        alone = (users == [operator] and outer is source) or (not users and outer.index in main.outputs)
+        taken = {*main.inputs, *main.outputs, *renamed.values()}
+        free = (
+            inner.index not in taken and not inner.is_constant and outer.index not in {*main.inputs} & {*main.outputs}
+        )
+        kinds = outer.type in (TensorType.FLOAT32, TensorType.UINT8) and inner.type is TensorType.INT8
+        if alone and free and kinds:
+            renamed[outer.index] = inner.index
+            dropped.add(operator.index)
+    return renamed, dropped
 
 
 def _same(one: object, other: object) -> bool:

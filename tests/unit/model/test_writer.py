@@ -14,6 +14,7 @@ import tflite
 from tests.helpers.damaged_models import damaged, rich
 from tests.helpers.marks import rest_slow
 from tests.helpers.model_builder import ModelBuilder, chain
+from tests.helpers.small_models import converted
 from tflm_zephyr.errors import ModelError, PlanError
 from tflm_zephyr.model.lifetimes import analyse
 from tflm_zephyr.model.reader import load_model, parse_model
@@ -23,10 +24,25 @@ from tflm_zephyr.model.writer import (
     normalised_for_litert,
     planned,
     with_offline_plan,
+    without_conversions,
     without_offline_plan,
 )
 
 PLAN = "OfflineMemoryAllocation"
+
+
+@pytest.mark.parametrize("outer", ["float32", "uint8"])
+def test_conversions_at_the_ends_are_left_out(outer: str) -> None:
+    model = parse_model(converted(outer))
+    found = without_conversions(model)
+    assert [operator.key for operator in found.main.operators] == ["LEAKY_RELU", "RELU6"]
+    ends = (found.main.inputs, found.main.outputs)
+    assert [[found.main.tensors[i].name for i in tensors] for tensors in ends] == [["inside"], ["t3", "z"]]
+    assert found == parse_model(found.data) and found.main.tensors == model.main.tensors
+    kept = without_conversions(parse_model(converted(outer, read_twice=True)))
+    assert [kept.main.tensors[i].type.value for i in kept.main.inputs] == [outer], "another operator reads it"
+    with pytest.raises(ModelError, match=r"no QUANTIZE or DEQUANTIZE .* at its ends\. Leave out io: int8"):
+        without_conversions(found)
 
 
 def buffers(data: bytes) -> list[tuple[int, bytes]]:
