@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.codegen import identifier, load_config, load_manifest
 from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
 from tflm_zephyr.device.transport import Capabilities, route
-from tflm_zephyr.errors import AppError, DeviceError
-from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.errors import AppError, DeviceError, ModelError
+from tflm_zephyr.model import Model, load_model, without_conversions
 
 
 def targets(args: argparse.Namespace) -> tuple[DeviceTarget, ...]:
@@ -96,6 +96,10 @@ def host_model(args: argparse.Namespace, hello: Hello | None = None) -> Model:
         raise AppError("the .tflite file is needed here", where=args.tflm_command, hint="Name it with --tflite FILE")
     model = load_model(path)
     if hello is not None and not hello.runs(model.sha256):
+        with suppress(ModelError):
+            found = without_conversions(model)  # as an app with io: int8 runs it
+            if hello.runs(found.sha256):
+                return found
         raise DeviceError(
             f"runs a model with SHA-256 {hello.sha256[:16]}, {path.name} has {model.sha256[:16]}",
             where=hello.link,

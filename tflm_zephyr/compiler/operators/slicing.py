@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SLICE, STRIDED_SLICE, TRANSPOSE and TILE: elements of the input in the order in which the output has them.
+"""SLICE, STRIDED_SLICE, TRANSPOSE, TILE, REVERSE_V2: elements of the input in the order in which the output has them.
 
 Sources: slice.cc, strided_slice_common.cc, transpose.cc (tensorflow/lite/micro/kernels). TFLM's SLICE and TRANSPOSE
-go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the same in-place distance. TFLM has no TILE:
-tile.cc is in tensorflow/lite/kernels.
+go through the output in the same order; CMSIS-NN's TRANSPOSE scatters, with the same in-place distance. TILE and
+REVERSE_V2, which TFLM lacks: tile.cc, reverse.cc (tensorflow/lite/kernels).
 """
 
 from __future__ import annotations
