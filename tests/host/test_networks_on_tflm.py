@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 
 pytest.importorskip("tflite_micro")
 
 from tests.helpers.heads import better_order, plan_head
 from tests.helpers.networks import network
+from tests.helpers.small_models import converted
 from tests.helpers.tflm_digests import digests
 from tflm_zephyr.arena.given_offsets import given_plan
+from tflm_zephyr.host import run_many
 from tflm_zephyr.kernels.libraries import host
 from tflm_zephyr.model.reader import parse_model
 from tflm_zephyr.model.types import Model
-from tflm_zephyr.model.writer import with_offline_plan
+from tflm_zephyr.model.writer import with_offline_plan, without_conversions
 
 HOST = host()
 
@@ -45,3 +48,15 @@ def test_overlaps_and_orders(kind: str) -> None:
             same_bytes(better[0], plain)
     assert overlapping >= 12
     assert reordered >= 3
+
+
+@pytest.mark.parametrize("engine", ["tflm", "litert"])
+def test_without_conversions_are_the_integers_of_the_model(engine: str) -> None:
+    model = parse_model(converted())
+    given = numpy.arange(-4, 4, dtype="int8") * 5
+    (real, same), (inner, kept) = (
+        run_many(one.data, [(data.tobytes(),)], engine=engine).outputs
+        for one, data in ((model, given * numpy.float32(0.05)), (without_conversions(model), given))
+    )
+    assert numpy.array_equal(numpy.frombuffer(real, "float32"), numpy.frombuffer(inner, "int8") * numpy.float32(0.04))
+    assert same == kept and len({*inner}) > 4
