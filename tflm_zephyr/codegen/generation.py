@@ -25,7 +25,7 @@ from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun
 from tflm_zephyr.kernels import kind_of, other_kernels
-from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.model import Model, load_model, without_conversions
 from tflm_zephyr.options import COMPILED, INTERPRETER, ONLINE, STATIC, AppConfig, ModelConfig
 from tflm_zephyr.tflm import TflmRevision
 
@@ -78,7 +78,7 @@ def generate(request: AppRequest) -> Generated:
     if not boards:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     shared = SharedWork() if request.shared is None else request.shared
-    loaded = [shared.once("load", item.model, partial(load_model, item.model)) for item in config.models]
+    loaded = [shared.once("load", (item.model, item.io), partial(_loaded, item)) for item in config.models]
     kernels = shared.once(
         "kernels", (config.kernels, config.tflm, config.models), lambda: app_kernels(config, loaded, boards, tflm)
     )
@@ -101,6 +101,11 @@ def generate(request: AppRequest) -> Generated:
     files = {path: data for item in built for path, data in item.golden_files.items()}
     prepared = tuple(item.prepared for item in built)
     return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files, config)
+
+
+def _loaded(item: ModelConfig) -> Model:
+    model = load_model(item.model)
+    return without_conversions(model) if item.io == "int8" else model
 
 
 def _backend(

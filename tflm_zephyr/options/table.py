@@ -103,6 +103,9 @@ class ModelConfig:
     plan_file: Annotated[Path | None, Option(
         "your own plan, as `plan --json` prints one", f"{_MODEL} plan", backend=INTERPRETER, excludes=("plan",),
         metavar="PLAN")] = None
+    io: Annotated[str, OneOf(("model", "int8")), Option(
+        "int8: without the QUANTIZE and DEQUANTIZE at the model's ends, so that the app hands over int8, with the scales "
+        "and zero points in the header; model (default): as the model is", _MODEL)] = "model"
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
 import yaml
 
@@ -15,7 +16,7 @@ from tests.helpers.architectures import dense_chain
 from tests.helpers.command_line import Tool
 from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder, chain
-from tests.helpers.small_models import dense, unary
+from tests.helpers.small_models import converted, dense, unary
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards.board import Board, load_board
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
@@ -86,6 +87,20 @@ def test_a_dense_model(make: Make) -> None:
     assert not any(path.endswith("/conv.cc") for path in chosen)
     assert "kInput0Scale = 0.5f" in source(made, "src/models/net0.hpp")
     assert made.manifest.scales == {"net0": ((0.5, 0),)}
+
+
+@pytest.mark.parametrize("outer", ["float32", "uint8"])
+def test_io_int8_hands_over_the_integers(make: Make, tmp_path: Path, outer: str) -> None:
+    values = numpy.arange(-4, 4) * numpy.float32(0.25)
+    numpy.save(tmp_path / "x.npy", values.reshape(1, 8))  # real values, whatever the input's type
+    made = [make(converted(outer), io=io, inputs=tmp_path / "x.npy") for io in ("model", "int8")]
+    whole, inner = map(only, made)
+    assert [[one.type for one in (*model.inputs, *model.outputs)] for model in (whole, inner)] == [
+        [outer, outer, "int8"], ["int8"] * 3,
+    ]  # fmt: skip
+    assert inner.golden[0].inputs == (numpy.round(values / 0.05).astype("int8").tobytes(),)
+    header = source(made[1], "src/models/net0.hpp")
+    assert "kInput0Scale = 0.0500000007f" in header and "kOutput0Scale = 0.0399999991f" in header
 
 
 def test_each_operator_is_registered_once(make: Make) -> None:
