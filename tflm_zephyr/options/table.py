@@ -104,7 +104,7 @@ class ModelConfig:
         "your own plan, as `plan --json` prints one", f"{_MODEL} plan", backend=INTERPRETER, excludes=("plan",),
         metavar="PLAN")] = None
     io: Annotated[str, OneOf(("model", "int8")), Option(
-        "int8: without the QUANTIZE and DEQUANTIZE at the model's ends, so that the app hands over int8, with the scales "
+        "int8: without the QUANTIZE and DEQUANTIZE at the model's ends, so that the app hands over int8, with scales "
         "and zero points in the header; model (default): as the model is", _MODEL)] = "model"
 
     @property
