@@ -336,7 +336,7 @@ class Machine:
             path.write_bytes(data)
         # As the app compiles them.
         level = "-O2" if any(name.endswith("/fast_kernels.hpp") for name in files) else "-Os"
-        return program, self._linked(folder, program, level, made.spec.cmsis_nn_sources)
+        return program, self._linked(folder, program, level, made.spec.tflm.cmsis_nn_sources)
 
     def linker_script(self) -> str:
         """The linker script of its memory."""

@@ -14,7 +14,8 @@ import pytest
 from tests.helpers.checkout import ROOT
 from tflm_zephyr.boards.board import load_board
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec, ModelSpec, TensorSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec, ModelSpec, TensorSpec, TflmBuild
+from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 ZEPHYR_STUBS = ROOT / "tests" / "fakes" / "zephyr_include"
 GXX = shutil.which("g++")
@@ -71,14 +72,25 @@ def app(*models: ModelSpec, **changes: object) -> AppSpec:
         models=models or (model(),),
         boards=(load_board("nrf9160dk/nrf9160/ns"), load_board("mps2/an385")),
         kernels=("reference",),
-        tflm="selected",
-        tflm_revision="8d404de73acf7687831e16d88e86e4f73cfddf8e",
-        tflm_sources={"reference": ("tensorflow/lite/micro/micro_interpreter.cc",)},
-        tflm_include_dirs=(".",),
-        zephyr_version="4.1.0",
+        tflm=TflmBuild(
+            "selected",
+            "8d404de73acf7687831e16d88e86e4f73cfddf8e",
+            sources={"reference": ("tensorflow/lite/micro/micro_interpreter.cc",)},
+            include_dirs=(".",),
+        ),
+        zephyr=ZephyrVersion("4.1.0"),
         west_modules=("cmsis", "tflite-micro"),
     )
-    return replace(spec, **changes)  # type: ignore[arg-type]
+    return varied(spec, **changes)
+
+
+def varied(spec: AppSpec, **changes: object) -> AppSpec:
+    """`spec` with other values of its own, or of its parts, as in tflm__debug."""
+    for name, value in changes.items():
+        part, _, field = name.partition("__")
+        given = replace(getattr(spec, part), **{field: value}) if field else value
+        spec = replace(spec, **{part: given})  # type: ignore[arg-type]
+    return spec
 
 
 def write(files: Mapping[str, bytes], folder: Path) -> Path:

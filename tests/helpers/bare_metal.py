@@ -167,7 +167,7 @@ class BareMetal:
         """The app's functions of CMSIS-NN and TFLM's reference functions as objects, each built once."""
         root, flags = self.checkouts.cmsis_nn, [*self.machine.flags, *_COMMON]
         plain = [f"{_TOOLS}gcc", *flags, "-Ofast", "-std=c99", f"-I{root / 'Include'}"]
-        found = [self._object(plain, root / path) for path in made.spec.cmsis_nn_sources]
+        found = [self._object(plain, root / path) for path in made.spec.tflm.cmsis_nn_sources]
         cxx = [f"{_TOOLS}g++", *flags, *_CXX, *self.checkouts.tflm_flags()]
         return found + [self._object(cxx, self.checkouts.tflm / path) for path in REFERENCE_SUPPORT]
 

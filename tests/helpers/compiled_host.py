@@ -276,7 +276,7 @@ def build_all(made: Generated, folder: Path, checkouts: Checkouts) -> list[HostN
     (kernels,) = made.spec.kernels
     if any(program.fallbacks for program in programs.values()):
         command += ["-DCMSIS_NN"] if kernels == "cmsis_nn" else []
-        command += [*checkouts.kernels(kernels, made.spec.shared_sources)]
+        command += [*checkouts.kernels(kernels, made.spec.tflm.shared_sources)]
     subprocess.run([*command, str(checkouts.library()), "-o", str(target)], check=True)
     library = ctypes.CDLL(str(target))
     return [_network(name, program, library) for name, program in programs.items()]

@@ -83,10 +83,10 @@ def program(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> P
     argv += ["-DTF_LITE_STATIC_MEMORY", '-DMODELS="all_models.hpp"', f"-I{folder / 'src'}", f"-I{HERE}"]
     argv += [f"-DCONFIG_TFLM_APP_{name.upper()}_ARENA_SIZE={ARENA_BYTES}" for name in MODELS]
     argv += ["-DCONFIG_TFLM_APP_HOST_LINK=1"]
-    for name in spec.tflm_include_dirs:
+    for name in spec.tflm.include_dirs:
         argv += ["-isystem", str(workspace.tflm_dir / name)]
     # TFLM's own code is checked for what it reads and writes, the app's for all.
-    theirs = [(workspace.tflm_dir / name, ("-w", "-O0", "-fsanitize=address")) for name in spec.shared_sources]
+    theirs = [(workspace.tflm_dir / name, ("-w", "-O0", "-fsanitize=address")) for name in spec.tflm.shared_sources]
     names = [f"src/link/{name}.cpp" for name in ("device", "frame", "watch")]
     names += [f"src/models/{name}{part}.cpp" for name in MODELS for part in ("", "_data", "_golden")]
     own = [folder / name for name in names] + [HERE / "posix_port.cpp", HERE / "tflm_main.cpp"]

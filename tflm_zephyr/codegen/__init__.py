@@ -36,7 +36,7 @@ from tflm_zephyr.codegen.prepared_model import AppKernels, PreparedModel, app_ke
 from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 from tflm_zephyr.codegen.rendering import measures_arenas, render, render_starters, render_workflow, workflow_path
 from tflm_zephyr.codegen.shared_work import SharedWork
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, ProgramSpec
 
 __all__ = [
     "INTERRUPT_BYTES",
@@ -57,6 +57,7 @@ __all__ = [
     "ModelFacts",
     "ModelSpec",
     "PreparedModel",
+    "ProgramSpec",
     "SharedWork",
     "SizePart",
     "StackMeasurement",

@@ -120,7 +120,7 @@ def data_sha256(model: ModelSpec) -> str:
 
 def options_of(spec: AppSpec) -> str:
     """The options of TFLM's build that sizes depend on: "selected", "module debug"."""
-    return f"{spec.tflm} debug" if spec.debug else spec.tflm
+    return f"{spec.tflm.form} debug" if spec.tflm.debug else spec.tflm.form
 
 
 def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = "") -> MeasurementTarget | None:
@@ -134,11 +134,11 @@ def target_of(spec: AppSpec, board: Board, kernels: str = "", compiler: str = ""
     return MeasurementTarget(
         board.core,
         names[0],
-        spec.tflm_revision,
+        spec.tflm.revision,
         options_of(spec),
-        spec.cmsis_nn_revision if names[0] == CMSIS_NN else "",
-        spec.zephyr_revision or spec.zephyr_version,
-        spec.custom_sha256,
+        spec.tflm.cmsis_nn_revision if names[0] == CMSIS_NN else "",
+        spec.zephyr.revision,
+        spec.custom.sha256,
         compiler,
     )
 

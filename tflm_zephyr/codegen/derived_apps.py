@@ -11,7 +11,7 @@ from pathlib import Path
 from tflm_zephyr.boards import Board
 from tflm_zephyr.codegen.app_folder import owned
 from tflm_zephyr.codegen.rendering import render, render_starters
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ProgramSpec
 from tflm_zephyr.files import write_atomically
 
 
@@ -21,13 +21,12 @@ def moved(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     def path(text: str) -> str:
         return Path(os.path.relpath((app / text).resolve(), folder.resolve())).as_posix()
 
-    return replace(
-        spec,
-        boards=(board,),
-        host_link=False,
-        custom_sources=tuple(map(path, spec.custom_sources)),
-        custom_include_dirs=tuple(map(path, spec.custom_include_dirs)),
+    custom = replace(
+        spec.custom,
+        sources=tuple(map(path, spec.custom.sources)),
+        include_dirs=tuple(map(path, spec.custom.include_dirs)),
     )
+    return replace(spec, boards=(board,), program=ProgramSpec(), custom=custom)
 
 
 def with_arenas(spec: AppSpec, arenas: Sequence[ArenaSpec]) -> AppSpec:

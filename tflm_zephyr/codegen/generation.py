@@ -20,7 +20,7 @@ from tflm_zephyr.codegen.model_facts import facts_of
 from tflm_zephyr.codegen.model_spec import BuiltModel, GoldenRequest, built_model
 from tflm_zephyr.codegen.prepared_model import PreparedModel, app_kernels
 from tflm_zephyr.codegen.shared_work import SharedWork
-from tflm_zephyr.codegen.spec import AppSpec
+from tflm_zephyr.codegen.spec import AppSpec, CustomCode, ProgramSpec, TflmBuild
 from tflm_zephyr.codegen.stack_size import needed_stack_bytes, stack_notes
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun
@@ -149,23 +149,25 @@ def _app_spec(
         models=models,
         boards=tuple(boards),
         kernels=setup.kernels,
-        tflm=config.tflm,
-        tflm_revision=tflm.revision,
-        tflm_sources=lists.tflm,
-        cmsis_nn_sources=lists.cmsis_nn,
-        tflm_include_dirs=lists.tflm_include_dirs,
-        zephyr_version=tflm.zephyr.version,
-        zephyr_revision=tflm.zephyr.revision,
-        ncs_version=tflm.zephyr.ncs,
-        cmsis_nn_revision=_cmsis_nn_revision(setup),
+        tflm=TflmBuild(
+            config.tflm,
+            tflm.revision,
+            sources=lists.tflm,
+            include_dirs=lists.tflm_include_dirs,
+            debug=config.debug,
+            cmsis_nn_sources=lists.cmsis_nn,
+            cmsis_nn_revision=setup.tflm.revisions(setup.kernels).get("CMSIS-NN", ""),
+        ),
+        zephyr=tflm.zephyr,
         west_modules=_west_modules(tflm.zephyr.modules, boards),
         main_stack_bytes=config.main_stack_bytes or needed_stack_bytes(setup, models, boards),
-        debug=config.debug,
-        host_link=config.host_link,
         model_data=config.model_data,
-        custom_sources=relative_paths((path for custom in customs for path in custom.sources), app),
-        custom_include_dirs=relative_paths(map(include_dir, customs), app),
-        custom_sha256=code_sha256(customs),
+        custom=CustomCode(
+            relative_paths((path for custom in customs for path in custom.sources), app),
+            relative_paths(map(include_dir, customs), app),
+            code_sha256(customs),
+        ),
+        program=ProgramSpec(host_link=config.host_link),
         overlap_kernels=tuple(sorted(kinds)) if _overlaps(prepared) else (),
         backend=backend.name,
     )
@@ -182,19 +184,14 @@ def _manifest(spec: AppSpec, setup: BuildSetup, prepared: Sequence[PreparedModel
     return AppManifest(
         generator=__version__,
         name=spec.name,
-        zephyr_version=spec.zephyr_version,
-        tflm_revision=spec.tflm_revision,
+        zephyr_version=spec.zephyr.version,
+        tflm_revision=spec.tflm.revision,
         kernels=setup.own.choice.label,
         boards=tuple(board.name for board in spec.boards),
         models={model.ident: facts_of(model) for model in spec.models},
-        cmsis_nn_revision=spec.cmsis_nn_revision,
+        cmsis_nn_revision=spec.tflm.cmsis_nn_revision,
         overlap=setup.tflm.revisions(setup.kernels) if _overlaps(prepared) else {},
     )
-
-
-def _cmsis_nn_revision(setup: BuildSetup) -> str:
-    """The commit of CMSIS-NN, "" for an app without it or where it is not known."""
-    return setup.tflm.revisions(setup.kernels).get("CMSIS-NN", "")
 
 
 def _overlaps(prepared: Sequence[PreparedModel]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tflm_zephyr.boards import DEBUG_BYTES, Board
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec
+from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, ProgramSpec
 from tflm_zephyr.errors import AppError
 
 MORE_BYTES = 512
@@ -34,13 +34,13 @@ def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSp
         ArenaSpec(model.arena.bytes + MORE_BYTES, model.arena.source, "with room to record") for model in spec.models
     ]
     sources = {
-        library: tuple(sorted({*paths, *_SOURCES})) if spec.tflm == "selected" else paths
-        for library, paths in spec.tflm_sources.items()
+        library: tuple(sorted({*paths, *_SOURCES})) if spec.tflm.form == "selected" else paths
+        for library, paths in spec.tflm.sources.items()
     }
     return replace(
         with_arenas(moved(spec, board, app, folder), arenas),
-        tflm_sources=sources,
-        record=True,
+        tflm=replace(spec.tflm, sources=sources),
+        program=ProgramSpec(record=True),
         main_stack_bytes=spec.main_stack_bytes + DEBUG_BYTES,
     )
 

@@ -33,7 +33,7 @@ _LINK, _MODELS = PurePosixPath("src/link"), PurePosixPath("src/models")
 _COMPILED = (".S", ".c", ".cpp")
 # The part of src/link that needs neither Zephyr nor TFLM.
 _LINK_CORE = tuple(f"src/link/{name}.{kind}" for name in ("device", "frame", "mlperf") for kind in ("cpp", "hpp"))
-_CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda app: app.host_link}
+_CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda app: app.program.host_link}
 """Files, or folders of files, in templates/app/common that only some apps have."""
 
 
@@ -106,7 +106,7 @@ def render_starters(spec: AppSpec) -> dict[str, bytes]:
         for template in environment("app/user").list_templates(extensions=["j2"])
     }
     for board in spec.boards:
-        for name, text in board.files_for(spec.zephyr_version).items():
+        for name, text in board.files_for(spec.zephyr.version).items():
             files[f"boards/{name}"] = text.encode()
     return dict(sorted(files.items()))
 
@@ -146,9 +146,9 @@ def _check(spec: AppSpec, backend: Backend) -> None:
     if len(set(idents)) != len(idents):
         raise AppError("two models have the same name", where=spec.name, hint="Name them apart in the app file")
     for wanted, offered, what in (
-        (spec.host_link, backend.answers_host, "answers no host (host_link: true)"),
-        (spec.measure, backend.arena_is_measurable, "has no arena to be measured"),
-        (spec.record, backend.records_allocations, "records no allocations"),
+        (spec.program.host_link, backend.answers_host, "answers no host (host_link: true)"),
+        (spec.program.measure, backend.arena_is_measurable, "has no arena to be measured"),
+        (spec.program.record, backend.records_allocations, "records no allocations"),
     ):
         if wanted and not offered:
             raise AppError(f"the backend {backend.name} {what}", where=spec.name, hint="Use the backend interpreter")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tflm_zephyr.boards import Board
+from tflm_zephyr.tflm import ZephyrVersion
 
 _SHOWN = frozenset(("float32", "int8", "uint8", "int16", "uint16", "int32"))
 
@@ -156,21 +157,62 @@ class LibrarySpec:
 
 
 @dataclass(frozen=True)
+class TflmBuild:
+    """TFLM and CMSIS-NN as an app builds them. `sources` has TFLM's by kernel library; paths in the modules.
+
+    `form` is "selected" (only sources that the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
+    messages and asserts. `cmsis_nn_revision` is empty without CMSIS-NN or where it is not known.
+    """
+
+    form: str
+    revision: str
+    sources: Mapping[str, tuple[str, ...]]
+    include_dirs: tuple[str, ...] = ()
+    debug: bool = False
+    cmsis_nn_sources: tuple[str, ...] = ()
+    cmsis_nn_revision: str = ""
+
+    @property
+    def shared_sources(self) -> tuple[str, ...]:
+        """TFLM's sources that every library of the app has, sorted."""
+        lists = list(self.sources.values())
+        return tuple(sorted(set(lists[0]).intersection(*lists[1:]))) if lists else ()
+
+    def own_sources(self, library: str) -> tuple[str, ...]:
+        """TFLM's sources of `library` besides the shared ones, sorted."""
+        return tuple(sorted(set(self.sources.get(library, ())) - set(self.shared_sources)))
+
+
+@dataclass(frozen=True)
+class CustomCode:
+    """The code of custom operators: its paths from the app's folder, and a SHA-256 of it, "" without any."""
+
+    sources: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """The job of an app's program; the self-test where nothing else is asked for.
+
+    `measure`: it searches for the smallest arena of each model, and prints its stacks' use, as with `stack_use`.
+    `record`: it prints TFLM's allocations. `host_link`: it answers a host (docs/protocol.md) instead of testing itself.
+    """
+
+    measure: bool = False
+    stack_use: bool = False
+    record: bool = False
+    host_link: bool = False
+
+
+@dataclass(frozen=True)
 class AppSpec:
     """The values that the templates use.
 
-    `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `tflm_sources`
-    has TFLM's sources by library.
-
-    `zephyr_revision` is the manifest's revision of Zephyr, "" for the release's tag; `ncs_version` is the nRF Connect
-    SDK's, whose manifest then brings Zephyr, "" without it; `cmsis_nn_revision` is empty
-    without CMSIS-NN or where it is not known. `west_modules` are Zephyr's modules for the manifest, none for all of
-    them. `tflm` is "selected" (only sources that the models need) or "module" (Zephyr's library); `debug` keeps TFLM's
-    messages and asserts. `model_data` is "binary" (the assembler includes the model's file) or "array" (C++).
-    `shared_arena` is the one arena of all models, None where each has its own. `measure`: the app searches for the
-    smallest arena of each model, and prints its stacks' use, as with `stack_use`. `record`: it prints TFLM's
-    allocations. `host_link`: it answers a host (docs/protocol.md) instead of testing itself. `custom_sha256`: of custom
-    operators' code, "" without any.
+    `kernels` names the kernel libraries, sorted: with both, the build takes CMSIS-NN on a Cortex-M. `west_modules` are
+    Zephyr's modules for the manifest, none for all of them. `model_data` is "binary" (the assembler includes the
+    model's file) or "array" (C++). `shared_arena` is the one arena of all models, None where each has its own.
     `overlap_kernels`: the kinds of kernels that the plans' in-place pairs hold for, see kernels.kind_of; empty without
     such pairs. `backend`: the backend's name, see codegen.backends. `library`: the one model is for a user's own app,
     None for an app of its own.
@@ -180,30 +222,17 @@ class AppSpec:
     models: tuple[ModelSpec, ...]
     boards: tuple[Board, ...]
     kernels: tuple[str, ...]
-    tflm: str
-    tflm_revision: str
-    tflm_sources: Mapping[str, tuple[str, ...]]
-    tflm_include_dirs: tuple[str, ...]
-    zephyr_version: str
-    west_modules: tuple[str, ...]
+    tflm: TflmBuild
+    zephyr: ZephyrVersion
+    west_modules: tuple[str, ...] = ()
     main_stack_bytes: int = 4096
-    debug: bool = False
     model_data: str = "binary"
-    cmsis_nn_sources: tuple[str, ...] = ()
-    custom_sources: tuple[str, ...] = ()
-    custom_include_dirs: tuple[str, ...] = ()
+    custom: CustomCode = CustomCode()
     shared_arena: ArenaSpec | None = None
-    measure: bool = False
-    stack_use: bool = False
-    record: bool = False
-    host_link: bool = False
-    zephyr_revision: str = ""
-    cmsis_nn_revision: str = ""
-    custom_sha256: str = ""
+    program: ProgramSpec = ProgramSpec()
     overlap_kernels: tuple[str, ...] = ()
     backend: str = "interpreter"
     library: LibrarySpec | None = None
-    ncs_version: str = ""
 
     @property
     def cmsis_nn(self) -> bool:
@@ -214,16 +243,6 @@ class AppSpec:
     def mixed(self) -> bool:
         """Whether the build decides which kernels it takes."""
         return len(self.kernels) > 1
-
-    @property
-    def shared_sources(self) -> tuple[str, ...]:
-        """TFLM's sources that every library of the app has, sorted."""
-        lists = list(self.tflm_sources.values())
-        return tuple(sorted(set(lists[0]).intersection(*lists[1:]))) if lists else ()
-
-    def own_sources(self, library: str) -> tuple[str, ...]:
-        """TFLM's sources of `library` besides the shared ones, sorted."""
-        return tuple(sorted(set(self.tflm_sources.get(library, ())) - set(self.shared_sources)))
 
     @property
     def twister_boards(self) -> tuple[str, ...]:

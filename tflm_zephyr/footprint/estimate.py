@@ -195,11 +195,11 @@ def _use(used: int, off: tuple[int, int], around: int, above: int | None, availa
 def _unmeasured(spec: AppSpec, own: BackendSizes) -> tuple[str, ...]:
     """The reasons why the estimate is only a lower bound."""
     whys = (
-        (spec.debug, "messages and asserts of a debug build are not counted"),
-        (spec.tflm != "selected", "Zephyr's own tflite-micro library was not measured"),
-        (spec.host_link, "the code of the host link (host_link) was not measured"),
-        (spec.record or spec.measure, "the code that records or measures the arena was not measured"),
-        (spec.stack_use, "the code that measures the main stack was not measured"),
+        (spec.tflm.debug, "messages and asserts of a debug build are not counted"),
+        (spec.tflm.form != "selected", "Zephyr's own tflite-micro library was not measured"),
+        (spec.program.host_link, "the code of the host link (host_link) was not measured"),
+        (spec.program.record or spec.program.measure, "the code that records or measures the arena was not measured"),
+        (spec.program.stack_use, "the code that measures the main stack was not measured"),
         *((True, why) for why in own.unmeasured),
     )
     return tuple(f"at least, as {why}" for applies, why in whys if applies)

@@ -51,7 +51,7 @@ class KernelsFound:
 
 def base_for(spec: AppSpec, board: Board) -> BaseFound | None:
     """The base for `board`; None without any for its core or, where that is not known, its architecture."""
-    facts, series = sized_revision(spec.tflm_revision), ZephyrVersion(spec.zephyr_version).series
+    facts, series = sized_revision(spec.tflm.revision), spec.zephyr.series
     name = re.sub(r"@[^/]*", "", board.name)
     found = board_base(name, facts, series)
     if found is not None:
@@ -80,7 +80,7 @@ def base_for(spec: AppSpec, board: Board) -> BaseFound | None:
 def kernels_for(spec: AppSpec, library: str, found: BaseFound, names: tuple[str, ...]) -> KernelsFound:
     """All kernels of the app, of `library` and by registration `names`, on the board whose base was `found`."""
     base = found.base
-    facts = sized_revision(spec.tflm_revision)
+    facts = sized_revision(spec.tflm.revision)
     need = kernel_need(names, library, base.core, linked=base.linked, revision=facts)
     notes: list[str] = []
     spread = (0, 0)
@@ -111,15 +111,15 @@ def kernels_for(spec: AppSpec, library: str, found: BaseFound, names: tuple[str,
 def revisions_for(spec: AppSpec, library: str, base: BoardBase, need: KernelNeed) -> tuple[int, int, tuple[str, ...]]:
     """Error bounds in bytes of flash and RAM where other revisions stand in for the app's, and remarks."""
     notes = []
-    facts = sized_revision(spec.tflm_revision)
+    facts = sized_revision(spec.tflm.revision)
     cmsis_nn = KNOWN_PINS[facts].cmsis_nn
-    if spec.tflm_revision != facts:
-        which = spec.tflm_revision[:12] or "of no known revision"
+    if spec.tflm.revision != facts:
+        which = spec.tflm.revision[:12] or "of no known revision"
         notes.append(f"TFLM {which} was not measured: {facts[:12]} stands in")
-    if library == CMSIS_NN and spec.cmsis_nn_revision not in ("", cmsis_nn):
-        notes.append(f"CMSIS-NN {spec.cmsis_nn_revision[:12]} was not measured: {cmsis_nn[:12]} stands in")
-    if ZephyrVersion(spec.zephyr_version).series != ZephyrVersion(base.zephyr).series:
-        notes.append(f"Zephyr {spec.zephyr_version} was not measured: {base.zephyr} stands in")
+    if library == CMSIS_NN and spec.tflm.cmsis_nn_revision not in ("", cmsis_nn):
+        notes.append(f"CMSIS-NN {spec.tflm.cmsis_nn_revision[:12]} was not measured: {cmsis_nn[:12]} stands in")
+    if spec.zephyr.series != ZephyrVersion(base.zephyr).series:
+        notes.append(f"Zephyr {spec.zephyr.version} was not measured: {base.zephyr} stands in")
     if not notes:
         return 0, 0, ()
     return (base.flash_bytes + need.flash_bytes) // _SHARE, (base.ram_bytes + need.ram_bytes) // _SHARE, tuple(notes)

@@ -21,6 +21,7 @@ from tflm_zephyr.codegen import (
     ArenaSpec,
     MeasurementTarget,
     ModelSpec,
+    ProgramSpec,
     StackMeasurement,
     data_sha256,
     measures_arenas,
@@ -105,7 +106,8 @@ def room_for(spec: AppSpec, board: Board) -> AppSpec:
 
 def measuring_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSpec:
     """The app that measures, to be written to `folder`. `app` is the folder that `spec` is for."""
-    return replace(room_for(moved(spec, board, app, folder), board), measure=True, main_stack_bytes=_roomy_stack(spec))
+    roomy = room_for(moved(spec, board, app, folder), board)
+    return replace(roomy, program=ProgramSpec(measure=True), main_stack_bytes=_roomy_stack(spec))
 
 
 def _roomy_stack(spec: AppSpec) -> int:
@@ -114,7 +116,8 @@ def _roomy_stack(spec: AppSpec) -> int:
 
 def planned_app(spec: AppSpec, board: Board, app: Path, folder: Path, *, stack_bytes: int) -> AppSpec:
     """The app with its own arenas and another main stack, to be written to `folder`."""
-    return replace(moved(spec, board, app, folder), stack_use=True, main_stack_bytes=stack_bytes)
+    program = ProgramSpec(stack_use=True)
+    return replace(moved(spec, board, app, folder), program=program, main_stack_bytes=stack_bytes)
 
 
 def proving_app(

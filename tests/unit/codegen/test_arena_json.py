@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.app_specs import app as app_spec
-from tests.helpers.app_specs import changed
+from tests.helpers.app_specs import changed, varied
 from tests.helpers.app_specs import model as model_spec
 from tests.helpers.command_line import Tool
 from tflm_zephyr.boards.board import load_board
@@ -81,12 +81,12 @@ Change = Callable[[AppSpec], AppSpec]
     ("change", "why"),
     [
         (lambda s: replace(s, models=tuple(changed(m, data=b"other") for m in s.models)), "stale (model or plan)"),
-        (lambda s: replace(s, tflm_revision="f" * 40), "stale (TFLM revision)"),
-        (lambda s: replace(s, debug=True), "stale (build options)"),
-        (lambda s: replace(s, zephyr_version="9.9.9"), "stale (Zephyr version)"),
-        (lambda s: replace(s, zephyr_revision="f" * 40), "stale (Zephyr version)"),
-        (lambda s: replace(s, custom_sha256="f" * 64), "stale (custom operators)"),
-        (lambda s: replace(s, tflm="module", tflm_revision="f" * 40), "stale (TFLM revision, build options)"),
+        (lambda s: varied(s, tflm__revision="f" * 40), "stale (TFLM revision)"),
+        (lambda s: varied(s, tflm__debug=True), "stale (build options)"),
+        (lambda s: varied(s, zephyr__version="9.9.9"), "stale (Zephyr version)"),
+        (lambda s: varied(s, zephyr__version="4.1.99", zephyr__commit="f" * 40), "stale (Zephyr version)"),
+        (lambda s: varied(s, custom__sha256="f" * 64), "stale (custom operators)"),
+        (lambda s: varied(s, tflm__form="module", tflm__revision="f" * 40), "stale (TFLM revision, build options)"),
         (lambda s: replace(s, kernels=("cmsis_nn",)), "nothing was measured for cortex-m3 with cmsis_nn kernels"),
         (lambda s: replace(s, boards=(M33,)), "nothing was measured for cortex-m33 with reference kernels"),
         (lambda s: replace(s, boards=(M3, M33)), "nothing was measured for cortex-m33 with reference kernels"),
@@ -102,12 +102,13 @@ def test_what_no_longer_holds_is_given_up_with_a_line(change: Change, why: str) 
 
 
 def test_another_cmsis_nn_makes_what_was_measured_with_it_stale() -> None:
-    app = replace(spec(), kernels=("cmsis_nn",), cmsis_nn_revision="a" * 40)
+    app = varied(spec(), kernels=("cmsis_nn",), tflm__cmsis_nn_revision="a" * 40)
     found = measured(app)
     assert applied(app, found, stack=True)[1] == ()
-    assert "stale (CMSIS-NN revision)" in applied(replace(app, cmsis_nn_revision="b" * 40), found, stack=True)[1][0]
-    plain = replace(spec(), cmsis_nn_revision="a" * 40)  # an app for several boards may have both libraries
-    assert applied(replace(plain, cmsis_nn_revision="b" * 40), measured(plain), stack=True)[1] == ()
+    (note, *_) = applied(varied(app, tflm__cmsis_nn_revision="b" * 40), found, stack=True)[1]
+    assert "stale (CMSIS-NN revision)" in note
+    plain = varied(spec(), tflm__cmsis_nn_revision="a" * 40)  # an app for several boards may have both libraries
+    assert applied(varied(plain, tflm__cmsis_nn_revision="b" * 40), measured(plain), stack=True)[1] == ()
 
 
 def test_another_compiler_makes_what_was_measured_stale() -> None:
@@ -156,7 +157,7 @@ def test_several_cores_get_the_largest() -> None:
 
 def test_new_ones_replace_those_of_the_same_core_and_kernels() -> None:
     old = measured(spec())
-    new = measured(replace(spec(), tflm_revision="f" * 40), size=1200)
+    new = measured(varied(spec(), tflm__revision="f" * 40), size=1200)
     merged = old.with_new(new.arenas, new.stacks)
     assert merged == new
     other = replace(new.arenas[0], target=MeasurementTarget("cortex-m33", "cmsis_nn", "f" * 40, "selected"))

@@ -30,9 +30,9 @@ def configure(folder: Path, *there: str, defines: Mapping[str, str] | None = Non
     spec = app(
         **{
             "kernels": ("cmsis_nn",),
-            "tflm_sources": {"cmsis_nn": (TFLM,)},
-            "cmsis_nn_sources": (CMSIS_NN,),
-            "cmsis_nn_revision": "c" * 40,
+            "tflm__sources": {"cmsis_nn": (TFLM,)},
+            "tflm__cmsis_nn_sources": (CMSIS_NN,),
+            "tflm__cmsis_nn_revision": "c" * 40,
             **changes,
         }
     )
@@ -76,11 +76,11 @@ def test_what_is_there_is_not_missing(tmp_path: Path) -> None:
 
 HERE = (f"tflm/{TFLM}", f"nn/{CMSIS_NN}")
 HELIUM = [{"CONFIG_ARMV8_1_M_MVEI": "y"}, {"CONFIG_ARMV8_1_M_MVEI": "y", "CONFIG_ARMV8_1_M_MVEF": "y"}]
-MODULE = {"tflm": "module", "kernels": ("reference",)}
+MODULE = {"tflm__form": "module", "kernels": ("reference",)}
 WITH_CMSIS_NN = {"CONFIG_TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS": "y"}
 MIXED = {
     "kernels": ("cmsis_nn", "reference"),
-    "tflm_sources": {"cmsis_nn": (TFLM,), "reference": (TFLM,)},
+    "tflm__sources": {"cmsis_nn": (TFLM,), "reference": (TFLM,)},
     "overlap_kernels": ("cmsis_nn", "reference"),
 }
 
@@ -133,10 +133,11 @@ def commit(folder: Path) -> str:
 @pytest.mark.parametrize(("module", "name"), [("tflm", "tflite-micro"), ("nn", "cmsis-nn")])
 def test_overlaps_are_for_the_revisions_that_were_read(tmp_path: Path, tflm: str, module: str, name: str) -> None:
     here = commit(tmp_path / module)
-    plan = {"tflm": tflm, "overlap_kernels": ("cmsis_nn",)}
-    key = "tflm_revision" if module == "tflm" else "cmsis_nn_revision"
+    plan = {"tflm__form": tflm, "overlap_kernels": ("cmsis_nn",)}
+    key = "tflm__revision" if module == "tflm" else "tflm__cmsis_nn_revision"
     said = configure(tmp_path, *HERE, defines=WITH_CMSIS_NN, **plan)
-    assert f"{name} {getattr(app(cmsis_nn_revision='c' * 40), key)}; the workspace has {here}. Outputs" in said
+    revision = app().tflm.revision if module == "tflm" else "c" * 40
+    assert f"{name} {revision}; the workspace has {here}. Outputs" in said
     assert "CMake Error" in said and "Generate the app again in this workspace, or with --no-in-place" in said
     same = configure(tmp_path, *HERE, defines=WITH_CMSIS_NN, **plan, **{key: here})
     assert "Outputs overlap inputs" not in same

@@ -82,7 +82,7 @@ def test_a_dense_model(make: Make) -> None:
         "int8_t", "kTfLiteInt8", (1, 4), 4, 0.5, -1,
     )  # fmt: skip
     assert (y.elements, y.scale) == (8, 0.5)
-    (chosen,) = made.spec.tflm_sources.values()
+    (chosen,) = made.spec.tflm.sources.values()
     assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in chosen
     assert not any(path.endswith("/conv.cc") for path in chosen)
     assert "kInput0Scale = 0.5f" in source(made, "src/models/net0.hpp")
@@ -239,7 +239,7 @@ def test_two_models_in_one_app(make: Make) -> None:
     made = make(dense(), unary("RELU"))
     assert [calls(model) for model in made.spec.models] == [[DENSE], ["AddRelu()"]]
     assert "MicroMutableOpResolver<1>" in source(made, "src/models/net0.cpp")
-    kernels = {Path(path).name for path in made.spec.tflm_sources["cmsis_nn"]}
+    kernels = {Path(path).name for path in made.spec.tflm.sources["cmsis_nn"]}
     assert {"fully_connected.cc", "activations.cc"} <= kernels
     main = source(made, "src/run.cpp")
     assert '"net0",' in main and '"net1",' in main
@@ -324,8 +324,8 @@ def test_a_main_stack_that_is_too_small(
 
 def test_a_custom_operator_of_two_models_is_compiled_once(make: Make, operator: CustomOperatorConfig) -> None:
     made = make(with_custom(), with_custom(), custom_operators=(operator,))
-    assert made.spec.custom_sources == ("../my ops/src/my_op.cc",)
-    assert len(made.spec.custom_include_dirs) == 1
+    assert made.spec.custom.sources == ("../my ops/src/my_op.cc",)
+    assert len(made.spec.custom.include_dirs) == 1
 
 
 def test_a_custom_operator_may_be_called_anything(make: Make, operator: CustomOperatorConfig) -> None:
@@ -368,8 +368,8 @@ def test_cmsis_nn_brings_the_functions_that_its_kernels_call(tmp_path: Path, tfl
     model.write_bytes(dense_chain([8, 4]))
     config = AppConfig((ModelConfig(model),), boards=("mps2/an385",), kernels="cmsis_nn")
     spec = generate(AppRequest(config, tmp_path / "app", tflm)).spec
-    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm_sources["cmsis_nn"]
-    assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.cmsis_nn_sources
+    assert "tensorflow/lite/micro/kernels/cmsis_nn/fully_connected.cc" in spec.tflm.sources["cmsis_nn"]
+    assert "Source/FullyConnectedFunctions/arm_fully_connected_s8.c" in spec.tflm.cmsis_nn_sources
     made = generate(AppRequest(replace(config, tflm="module"), tmp_path / "app", tflm))
     assert "config TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS\n" in source(made, "Kconfig")
 
@@ -415,15 +415,15 @@ def test_kernels_by_board(tmp_path: Path, tflm: TflmRevision, boards: tuple[str,
 def test_what_both_libraries_share_is_listed_once(tmp_path: Path, tflm: TflmRevision) -> None:
     spec = generate(AppRequest(config_for(tmp_path, "nobody_knows"), tmp_path / "app", tflm)).spec
     for name in spec.kernels:
-        assert sorted((*spec.shared_sources, *spec.own_sources(name))) == list(spec.tflm_sources[name])
-    assert not set(spec.own_sources("cmsis_nn")) & set(spec.own_sources("reference"))
-    assert all("/cmsis_nn/" in path for path in spec.own_sources("cmsis_nn"))
+        assert sorted((*spec.tflm.shared_sources, *spec.tflm.own_sources(name))) == list(spec.tflm.sources[name])
+    assert not set(spec.tflm.own_sources("cmsis_nn")) & set(spec.tflm.own_sources("reference"))
+    assert all("/cmsis_nn/" in path for path in spec.tflm.own_sources("cmsis_nn"))
 
 
 @pytest.mark.usefixtures("fixed_reference")
 def test_reference_kernels_on_request(tmp_path: Path, tflm: TflmRevision) -> None:
     made = generate(AppRequest(config_for(tmp_path, "mps2/an385", kernels="reference"), tmp_path / "app", tflm))
-    assert made.spec.kernels == ("reference",) and made.spec.cmsis_nn_sources == ()
+    assert made.spec.kernels == ("reference",) and made.spec.tflm.cmsis_nn_sources == ()
     assert "CMSIS_NN" not in source(made, "cmake/tflm.cmake").upper().replace("-", "_")
 
 
@@ -478,13 +478,13 @@ def test_a_kernel_that_the_sources_lack(tflm: TflmRevision) -> None:
 
 
 def test_zephyrs_own_library_needs_no_sources(tmp_path: Path, make: Make, tflm: TflmRevision) -> None:
-    assert make(dense()).spec.tflm_sources
+    assert make(dense()).spec.tflm.sources
     bare = replace(tflm, sources={name: replace(table, kernels={}) for name, table in tflm.sources.items()})
     config = AppConfig((ModelConfig(tmp_path / "net0.tflite"),))
     with pytest.raises(BuildError, match="Use --tflm module"):
         generate(AppRequest(config, tmp_path / "app", bare))
     spec = generate(AppRequest(replace(config, tflm="module"), tmp_path / "app", bare)).spec
-    assert (spec.tflm_sources, spec.cmsis_nn_sources) == ({}, ())
+    assert (spec.tflm.sources, spec.tflm.cmsis_nn_sources) == ({}, ())
 
 
 def test_every_registration_that_the_resolver_names_has_sources(tflm: TflmRevision) -> None:

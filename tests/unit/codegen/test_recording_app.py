@@ -58,8 +58,8 @@ def test_the_app_that_records(tmp_path: Path) -> None:
 
 
 def test_zephyrs_library_has_the_sources_itself(tmp_path: Path) -> None:
-    made = recording_app(app_spec(tflm="module"), M3, tmp_path, tmp_path / "x")
-    assert made.tflm_sources == app_spec().tflm_sources
+    made = recording_app(app_spec(tflm__form="module"), M3, tmp_path, tmp_path / "x")
+    assert made.tflm.sources == app_spec().tflm.sources
 
 
 @pytest.mark.parametrize(

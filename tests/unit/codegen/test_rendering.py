@@ -165,7 +165,7 @@ def test_board_files_go_into_boards() -> None:
 
 @pytest.mark.parametrize(("zephyr", "off"), [("4.1.0", True), ("4.1.1", True), ("4.1.99", False), ("4.4.1", False)])
 def test_gpio_stays_where_the_pins_need_it(zephyr: str, off: bool) -> None:
-    spec = app(boards=(load_board("mps2/an385"), load_board("nrf9160dk/nrf9160/ns")), zephyr_version=zephyr)
+    spec = app(boards=(load_board("mps2/an385"), load_board("nrf9160dk/nrf9160/ns")), zephyr__version=zephyr)
     files = render_starters(spec)
     assert (b"CONFIG_GPIO=n" in files["boards/mps2_an385.conf"]) == off
     assert b"no pins" not in files["boards/mps2_an385.conf"] or off
@@ -189,7 +189,7 @@ def test_the_fpu_is_on_where_there_is_one() -> None:
 
 
 def test_zephyrs_own_library_is_taken_for_module() -> None:
-    files = render(app(tflm="module", kernels=("cmsis_nn",)))
+    files = render(app(tflm__form="module", kernels=("cmsis_nn",)))
     kconfig = files["Kconfig"].decode()
     assert "config TENSORFLOW_LITE_MICRO\n\tbool\n\tdefault y\n" in kconfig
     assert "config TENSORFLOW_LITE_MICRO_CMSIS_NN_KERNELS\n" in kconfig
@@ -375,7 +375,7 @@ def workflow(spec: AppSpec, folder: str = "apps/net", ci: str = "github") -> tup
 @pytest.mark.parametrize("ncs", ["", "3.4.0"])
 def test_workflow_builds_every_board_and_runs_what_can_run(ci: str, ncs: str) -> None:
     boards = tuple(map(load_board, ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386")))
-    _, scripts = workflow(app(boards=boards, name="null", ncs_version=ncs), ci=ci)
+    _, scripts = workflow(app(boards=boards, name="null", zephyr__ncs=ncs), ci=ci)
     runs = "\n".join(scripts)
     for name in ("nrf9160dk/nrf9160/ns", "mps2/an385", "mps2/an386"):
         # The SDK's west builds with sysbuild unless told not to, in another folder.
@@ -412,7 +412,7 @@ def test_a_budget_fails_the_job(tmp_path: Path, ci: str, budget: bool, code: int
 
 
 def test_the_manifest_of_an_app_for_the_nrf_connect_sdk() -> None:
-    spec = app(ncs_version="3.4.0", tflm_revision="a" * 40, cmsis_nn_revision="b" * 40)
+    spec = app(zephyr__ncs="3.4.0", tflm__revision="a" * 40, tflm__cmsis_nn_revision="b" * 40)
     west = yaml.safe_load(render_starters(spec)["west.yml"])["manifest"]
     assert [(project["name"], project["revision"]) for project in west["projects"]] == [
         ("nrf", "v3.4.0"),

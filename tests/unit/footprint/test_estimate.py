@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.app_specs import changed
+from tests.helpers.app_specs import changed, varied
 from tflm_zephyr.boards.board import Board, known_boards, load_board
 from tflm_zephyr.codegen.backends.interpreter_spec import (
     CallSpec,
@@ -18,7 +18,16 @@ from tflm_zephyr.codegen.backends.interpreter_spec import (
     ResolverSpec,
     StaticPlan,
 )
-from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, GoldenSpec, ModelSpec, TensorSpec
+from tflm_zephyr.codegen.spec import (
+    AppSpec,
+    ArenaSpec,
+    CustomCode,
+    GoldenSpec,
+    ModelSpec,
+    ProgramSpec,
+    TensorSpec,
+    TflmBuild,
+)
 from tflm_zephyr.footprint import board_sizes
 from tflm_zephyr.footprint.board_sizes import BoardBase, dump_bases
 from tflm_zephyr.footprint.estimate import (
@@ -35,6 +44,7 @@ from tflm_zephyr.kernels import code_size
 from tflm_zephyr.kernels.code_size import RESOLVER_ENTRY_BYTES, Bytes, KernelRow, KernelTable, dump_tables
 from tflm_zephyr.options import ModelConfig
 from tflm_zephyr.tflm.pins import PINNED_REVISION
+from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 DIV, EXP = "libgcc.a(_div.o).text", "libm.a(exp.o).text"
 M3 = Board("one/m3", description="made up", core="cortex-m3", flash_kib=64, ram_kib=16)
@@ -102,15 +112,11 @@ def app(*models: ModelSpec, board: Board = M3, **changes: object) -> AppSpec:
         models=models,
         boards=(board,),
         kernels=("cmsis_nn",),
-        tflm="selected",
-        tflm_revision=PINNED_REVISION,
-        tflm_sources={},
-        tflm_include_dirs=(),
-        zephyr_version="4.1.0",
-        west_modules=(),
+        tflm=TflmBuild("selected", PINNED_REVISION, {}),
+        zephyr=ZephyrVersion("4.1.0"),
         main_stack_bytes=1536,
     )
-    return replace(spec, **changes)  # type: ignore[arg-type]
+    return varied(spec, **changes)
 
 
 @pytest.mark.parametrize("name", sorted(set(known_boards()) - set(board_sizes.measured_boards())))
@@ -261,10 +267,10 @@ def test_flash_that_the_app_cannot_have() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"tflm_revision": "f" * 40}, "TFLM ffff"),
-        ({"tflm_revision": ""}, "TFLM of no"),
-        ({"zephyr_version": "4.2.0"}, "Zephyr 4.2.0"),
-        ({"cmsis_nn_revision": "e" * 40}, "CMSIS-NN eeee"),
+        ({"tflm__revision": "f" * 40}, "TFLM ffff"),
+        ({"tflm__revision": ""}, "TFLM of no"),
+        ({"zephyr__version": "4.2.0"}, "Zephyr 4.2.0"),
+        ({"tflm__cmsis_nn_revision": "e" * 40}, "CMSIS-NN eeee"),
     ],
 )
 def test_another_revision_than_was_measured(changes: dict[str, object], word: str) -> None:
@@ -304,7 +310,7 @@ def test_fewer_runs_but_none_that_are_not_there() -> None:
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.parametrize(("changes", "word"), [({"debug": True}, "debug"), ({"tflm": "module"}, "library")])
+@pytest.mark.parametrize(("changes", "word"), [({"tflm__debug": True}, "debug"), ({"tflm__form": "module"}, "library")])
 def test_builds_that_were_not_measured_have_a_lower_bound(changes: dict[str, object], word: str) -> None:
     found = verdict(app(model("net", "Register_CONV_2D"), **changes), M3)
     assert found.flash is not None and found.flash.above_bytes is None and found.fits == UNKNOWN
@@ -327,7 +333,7 @@ def test_the_shipped_tables(kernels: str) -> None:
     boards = {name: load_board(name) for name in ("nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160", "mps2/an385")}
     dense = "Register_FULLY_CONNECTED_INT8"
     small, large = (
-        app(model("net", dense, data=size), kernels=(kernels,), tflm_revision=PINNED_REVISION)
+        app(model("net", dense, data=size), kernels=(kernels,), tflm__revision=PINNED_REVISION)
         for size in (2704, 276_976)
     )
     for board in boards.values():
@@ -343,17 +349,17 @@ BUFFER = PreallocatedSpec(0, "x", "frame", 512)
 OTHERWISE: dict[str, object] = {
     "models": (),
     "kernels": ("reference",),
-    "tflm": "module",
-    "tflm_revision": "another",
-    "cmsis_nn_revision": "another",
-    "zephyr_version": "4.2.0",
+    "tflm__form": "module",
+    "tflm__revision": "another",
+    "tflm__cmsis_nn_revision": "another",
+    "zephyr__version": "4.2.0",
     "main_stack_bytes": 2048,
-    "debug": True,
+    "tflm__debug": True,
     "shared_arena": ArenaSpec(3000, "estimated", ""),
-    "measure": True,
-    "stack_use": True,
-    "record": True,
-    "host_link": True,
+    "program__measure": True,
+    "program__stack_use": True,
+    "program__record": True,
+    "program__host_link": True,
 }
 """Each field of an app that changes its size, and another value."""
 MODEL_OTHERWISE: dict[str, object] = {
@@ -369,9 +375,9 @@ MODEL_OTHERWISE: dict[str, object] = {
 }
 # Names and remarks, what is counted by another field (sources by registrations), and what does not change sizes.
 NO_SIZE = {
-    "name", "boards", "tflm_sources", "tflm_include_dirs", "west_modules", "ncs_version", "model_data",
-    "cmsis_nn_sources", "custom_sources", "custom_sha256", "custom_include_dirs", "zephyr_revision", "overlap_kernels",
-    "backend", "library",
+    "name", "boards", "tflm__sources", "tflm__include_dirs", "west_modules", "zephyr__ncs", "zephyr__commit",
+    "model_data", "tflm__cmsis_nn_sources", "custom__sources", "custom__sha256", "custom__include_dirs",
+    "overlap_kernels", "backend", "library",
 }  # fmt: skip
 MODEL_NO_SIZE = {
     "name", "ident", "sha256", "planned", "golden_source", "resource_variables", "operators", "tensors",
@@ -389,7 +395,10 @@ def test_every_field_of_an_app_is_counted_or_has_no_size() -> None:
     for name, value in MODEL_OTHERWISE.items():
         other = verdict(app(changed(net, **{name: value})), M3)
         assert (other.flash, other.ram) != (plain.flash, plain.ram), name
-    assert {field.name for field in fields(AppSpec)} == OTHERWISE.keys() | NO_SIZE
+    parts = {"tflm": TflmBuild, "zephyr": ZephyrVersion, "custom": CustomCode, "program": ProgramSpec}
+    whole = {field.name for field in fields(AppSpec)} - parts.keys()
+    of_parts = {f"{name}__{field.name}" for name, kind in parts.items() for field in fields(kind)}
+    assert whole | of_parts == OTHERWISE.keys() | NO_SIZE
     of_model = {field.name for kind in (ModelSpec, InterpreterSpec) for field in fields(kind)} - {"runtime"}
     assert of_model == MODEL_OTHERWISE.keys() | MODEL_NO_SIZE
 

@@ -12,6 +12,7 @@ import pytest
 from tests.fakes.scripted_link import ScriptedLink
 from tests.helpers.app_specs import app as app_spec
 from tests.helpers.app_specs import model as model_spec
+from tests.helpers.app_specs import varied
 from tests.helpers.sizing_device import Device, StackDevice
 from tests.helpers.small_models import dense
 from tflm_zephyr.boards.board import Board, load_board
@@ -39,7 +40,7 @@ def spec(*arenas: int) -> AppSpec:
     models = [
         model_spec(name, arena=ArenaSpec(size, "estimated", "")) for name, size in zip(names, arenas, strict=True)
     ]
-    return replace(app_spec(*models), custom_sources=("../my_op.cc",))
+    return varied(app_spec(*models), custom__sources=("../my_op.cc",))
 
 
 def sized(device: Device, app: Path, *arenas: int, board: Board = M3, emulated: Board = M3) -> MeasuredSizes:
@@ -117,8 +118,8 @@ def test_the_measuring_app_has_room_and_the_users_sources(tmp_path: Path) -> Non
     made = measuring_app(spec(1000, 200_000), M3, app, folder)
     assert [item.arena.bytes for item in made.models] == [66528, 400_000]
     assert made.boards == (M3,)
-    assert made.custom_sources == ("../../../../../my_op.cc",)
-    assert (made.measure, made.main_stack_bytes) == (True, 8192)
+    assert made.custom.sources == ("../../../../../my_op.cc",)
+    assert (made.program.measure, made.main_stack_bytes) == (True, 8192)
     files = render(made)
     assert {"src/measure.cpp", "src/measure.hpp"} <= set(files)
     assert b"models::cosine::UseArena(0), 400000," in files["src/run.cpp"]

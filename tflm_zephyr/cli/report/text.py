@@ -113,7 +113,7 @@ def app_json(made: Generated) -> dict[str, Any]:
         "app": made.spec.name,
         "boards": [board.name for board in made.spec.boards],
         "kernels": list(made.spec.kernels),
-        "tflm_revision": made.spec.tflm_revision,
+        "tflm_revision": made.spec.tflm.revision,
         "models": [
             {
                 "name": model.ident,

@@ -174,7 +174,7 @@ class Compiled(Backend):
         """The operators that run TFLM's own kernels, and what that costs; the layers with fast kernels, and without."""
         (library,) = app.kernels
         found = [
-            remark(runtime_of(model).program, model.name, library, app.boards, app.tflm_revision)
+            remark(runtime_of(model).program, model.name, library, app.boards, app.tflm.revision)
             for model in app.models
         ]
         found += [fast_remark(model.name, runtime_of(model).program) for model in app.models]
@@ -187,7 +187,7 @@ class Compiled(Backend):
         cores = {core for runtime in runtimes for core in runtime.cores}
         programs = [runtime.program for runtime in runtimes]
         names = {board.core for board in app.boards}
-        layers = measured_code(programs, names, app.kernels[0], same_cmsis_nn(app.cmsis_nn_revision))
+        layers = measured_code(programs, names, app.kernels[0], same_cmsis_nn(app.tflm.cmsis_nn_revision))
         less = savings(programs, plain=cores == {"plain"}) if layers is None else without_interpreter()
         distinct = distinct if layers is None else ()
         own = own_functions(programs)
@@ -238,7 +238,7 @@ class Compiled(Backend):
                 "has_fallbacks": fallbacks,
                 "fast_kernels": has_fast_kernels(app),
                 # A release prints no names of tensor types, unless operators of the user's do.
-                "nameless_types": fallbacks and not app.debug and not app.custom_sources,
+                "nameless_types": fallbacks and not app.tflm.debug and not app.custom.sources,
             }
         runtime = runtime_of(model)
         program = runtime.program
@@ -292,9 +292,9 @@ def layers_stack_bytes(app: AppSpec, runtime: CompiledSpec) -> int | None:
     of its layers, has its row buffers there besides. None where a core or a kernel was not measured, and for operators
     that keep TFLM's own kernels, which the layers call through a frame of their own.
     """
-    if runtime.program.fallbacks or app.debug:
+    if runtime.program.fallbacks or app.tflm.debug:
         return None
-    found = kernel_stack_bytes(runtime.registrations, app.kernels, app.boards, revision=app.tflm_revision)
+    found = kernel_stack_bytes(runtime.registrations, app.kernels, app.boards, revision=app.tflm.revision)
     own = _FAST_STACK_BYTES if any(layer.fast for layer in runtime.program.layers) else 0
     return None if found is None else max(found, own) + runtime.extra_stack_bytes
 

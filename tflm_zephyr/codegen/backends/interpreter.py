@@ -113,8 +113,8 @@ class Interpreter(Backend):
     def conditions(self) -> Mapping[str, Callable[[AppSpec], bool]]:
         """See Backend."""
         return {
-            "src/measure.cpp.j2": lambda app: app.measure,
-            "src/measure.hpp.j2": lambda app: app.measure,
+            "src/measure.cpp.j2": lambda app: app.program.measure,
+            "src/measure.hpp.j2": lambda app: app.program.measure,
             "src/models/model_data.S.j2": lambda app: app.model_data == "binary",
             "src/models/model_data.cpp.j2": lambda app: app.model_data == "array",
             "src/preallocated.hpp.j2": lambda app: any(runtime_of(model).preallocated for model in app.models),
@@ -125,7 +125,8 @@ class Interpreter(Backend):
 
     def template_values(self, app: AppSpec, model: ModelSpec | None) -> Mapping[str, object]:
         """See Backend."""
-        arena = "shared" if app.shared_arena else "recorded" if app.record else "measured" if app.measure else "own"
+        recorded, measured = app.program.record, app.program.measure
+        arena = "shared" if app.shared_arena else "recorded" if recorded else "measured" if measured else "own"
         values: dict[str, object] = {}
         if model is not None:
             runtime = runtime_of(model)
@@ -136,7 +137,7 @@ class Interpreter(Backend):
             "arena_template": f"parts/model_{arena}_arena.jinja",
             "slot_type": slot_type(app),
             # A release prints no names of tensor types, unless operators of the user's do.
-            "nameless_types": app.tflm == "selected" and not app.debug and not app.custom_sources,
+            "nameless_types": app.tflm.form == "selected" and not app.tflm.debug and not app.custom.sources,
         }
 
     def raw_files(self, app: AppSpec, model: ModelSpec) -> Mapping[str, bytes]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.fixed_backend import FixedBackend
-from tests.helpers.app_specs import DEFINES, compile_cxx, needs_gxx, own_sources, write
+from tests.helpers.app_specs import DEFINES, compile_cxx, needs_gxx, own_sources, varied, write
 from tests.helpers.small_models import dense, unary
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppRequest, backends
@@ -89,14 +88,14 @@ def test_its_sizes_and_report_need_no_interpreter(made: Generated) -> None:
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        ({"host_link": True}, "answers no host"),
-        ({"measure": True}, "has no arena to be measured"),
-        ({"record": True}, "records no allocations"),
+        ({"program__host_link": True}, "answers no host"),
+        ({"program__measure": True}, "has no arena to be measured"),
+        ({"program__record": True}, "records no allocations"),
     ],
 )
 def test_a_capability_that_is_not_declared(made: Generated, wanted: dict[str, bool], why: str) -> None:
     with pytest.raises(AppError, match=f"the backend fixed {why}"):
-        render(replace(made.spec, **wanted))  # type: ignore[arg-type]
+        render(varied(made.spec, **wanted))
 
 
 def test_models_of_a_backend_may_share_no_arena(made: Generated, tmp_path: Path) -> None:

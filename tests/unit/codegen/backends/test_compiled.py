@@ -103,10 +103,10 @@ def test_a_model_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_only_the_functions_that_are_called_are_built(tmp_path: Path) -> None:
     spec = made(tmp_path).spec
-    names = {Path(path).stem for path in spec.cmsis_nn_sources}
+    names = {Path(path).stem for path in spec.tflm.cmsis_nn_sources}
     assert "arm_fully_connected_s8" in names
     assert not [name for name in names if "conv" in name or "wrapper" in name]
-    assert spec.tflm_sources == {"cmsis_nn": ()}
+    assert spec.tflm.sources == {"cmsis_nn": ()}
 
 
 def test_the_stack_is_that_of_tflms_own_kernels(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_stack_is_that_of_tflms_own_kernels(tmp_path: Path) -> None:
 
 def test_the_reference_kernels_need_tflms_headers(tmp_path: Path) -> None:
     spec = made(tmp_path, kernels="reference").spec
-    assert not spec.cmsis_nn_sources
+    assert not spec.tflm.cmsis_nn_sources
     files = render(spec)
     assert b"add_library(tflm STATIC" in files["cmake/compiled.cmake"]
     assert b"reference_integer_ops::FullyConnected" in files["src/models/dense_layers.cpp"]
@@ -179,7 +179,7 @@ def test_an_operator_without_code_keeps_its_kernel(tmp_path: Path) -> None:
     assert "bool Prepare(uint8_t *arena)" in text
     assert "Prepare(g_arena)" in files["src/models/dense.cpp"].decode()
     assert "src/tflm_kernel.cpp" in files
-    sources = spec.tflm_sources["reference"]
+    sources = spec.tflm.sources["reference"]
     assert "tensorflow/lite/micro/kernels/elementwise.cc" in sources
     assert not [path for path in sources if "micro_allocator" in path or "interpreter" in path or "planner" in path]
 
