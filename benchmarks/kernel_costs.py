@@ -100,7 +100,7 @@ def samples(machine: Machine) -> tuple[list[Sample], dict[str, int], dict[str, t
             raise ToolError("outputs differ", where=f"{family} on {machine.core.name}")
         for one in (arm, own):
             found += _samples(one)
-        kernels = {sample.shape.kernel for sample in found if not sample.shape.form}
+        kernels = {sample.shape.kernel for sample in found if not sample.shape.own.form}
         _read_library(arm.elf, kernels, sizes, called)
         say(f"{machine.core.name}: {family}, {len(layers)} shapes")
     return found, sizes, called
@@ -323,7 +323,13 @@ def write_held_out(held: Mapping[str, Sequence[Sample]]) -> None:
 
 
 def _held_row(sample: Sample) -> list[object]:
-    return [list(astuple(sample.shape)), sample.instructions, sample.cycles, sample.code, sample.call]
+    return [
+        [*astuple(sample.shape)[:-1], *astuple(sample.shape.own)],
+        sample.instructions,
+        sample.cycles,
+        sample.code,
+        sample.call,
+    ]
 
 
 def _compact(row: object) -> str:

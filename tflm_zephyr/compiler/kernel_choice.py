@@ -268,7 +268,7 @@ def _candidate(node: Node, layer: Layer, own_bytes: int, costs: Costs) -> Candid
     if shape is None or work is None:
         return None
     own_bytes += costs.call_bytes(shape.kernel)
-    if not shape.form:
+    if not shape.own.form:
         return Candidate(shape.kernel, work, own_bytes, layer.scratch_bytes)
     code = costs.code_bytes(shape)
     if code is None:

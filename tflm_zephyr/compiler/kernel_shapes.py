@@ -9,7 +9,7 @@ from tflm_zephyr.compiler.ir.kernels import Kernel, Library, Rounding
 from tflm_zephyr.compiler.ir.layers import Layer
 from tflm_zephyr.compiler.operators.weights import window_of
 from tflm_zephyr.compiler.registry import FAST_KEYS
-from tflm_zephyr.costs import Shape, knows
+from tflm_zephyr.costs import OwnForm, Shape, knows
 from tflm_zephyr.kernels import Node
 
 _SATURATED = (-128, 127)
@@ -23,14 +23,12 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
     kernel = call.kernel.qualified_name
     if not knows(kernel):
         return None
-    form = "" if call.kernel.rounding is None else form_of(call.kernel.rounding)
     source, weights, output = node.input(0), node.input(1), node.output()
     if layer.key == "FULLY_CONNECTED":
         channels, depth = weights.shape
         pixels = output.elements // channels
-        return Shape(kernel, 1, pixels, depth, 1, pixels, channels, form=form)
+        return Shape(kernel, 1, pixels, depth, 1, pixels, channels, own=_own_form(call.kernel))
     stride, padding, dilation = window_of(node)
-    tile, step = _tile_and_step(call.kernel)
     images = source.shape[0]
     (_, height, width, depth), (_, out_height, out_width, channels) = source.shape, output.shape
     return Shape(
@@ -48,9 +46,7 @@ def shape_of(node: Node, layer: Layer) -> Shape | None:
         top=padding[0],
         left=padding[1],
         dilated=dilation[1] > 1,
-        form=form,
-        tile=tile,
-        step=step,
+        own=_own_form(call.kernel),
     )
 
 
@@ -63,23 +59,21 @@ def shape_by_rows(node: Node, layer: Layer) -> Shape | None:
     if not knows(kernel.qualified_name):
         return None
     turned = node.input(0).shape[1] == 1 and node.input(0).shape[2] > 1
-    tile, step = _tile_and_step(kernel)
     return replace(
         whole.turned() if turned else whole,
         kernel=kernel.qualified_name,
         top=0,  # most rows are far from the image's ends
-        tile=tile,
-        step=step,
+        own=_own_form(kernel),
     )
 
 
-def _tile_and_step(kernel: Kernel) -> tuple[int, int]:
-    """The pixels and rows that our depthwise kernel computes at a time; 0 for other kernels."""
+def _own_form(kernel: Kernel) -> OwnForm:
+    form = "" if kernel.rounding is None else form_of(kernel.rounding)
     if kernel.library is not Library.OWN or kernel.name != "Depthwise":
-        return 0, 0
+        return OwnForm(form)
     _, tile, step, *_ = kernel.template
     assert isinstance(tile, int) and isinstance(step, int)
-    return tile, step
+    return OwnForm(form, tile, step)
 
 
 def form_of(rounding: Rounding) -> str:

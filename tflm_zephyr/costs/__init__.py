@@ -7,7 +7,7 @@ from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
 from tflm_zephyr.costs.counts import HELIUM, code_counts, knows, work_counts
 from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
 from tflm_zephyr.costs.prices import EVAL, INVOKE, ROW_BYTES, ROW_STEP, Price, Prices
-from tflm_zephyr.costs.shapes import FAST, Shape
+from tflm_zephyr.costs.shapes import FAST, OwnForm, Shape
 from tflm_zephyr.costs.table import (
     CMSIS_NN,
     OWN,
@@ -42,6 +42,7 @@ __all__ = [
     "KernelFits",
     "LayerOptions",
     "LibraryTable",
+    "OwnForm",
     "Price",
     "Prices",
     "Shape",

@@ -59,7 +59,7 @@ def _blocks(s: Shape) -> Counts:
         "two pixels' pairs": rest // 2 * pairs,
         "one pixel's taps": rest % 2 * pairs * s.taps,
         "one pixel's pairs": rest % 2 * pairs,
-        f"outputs{FORM}{s.form}": s.outputs,
+        f"outputs{FORM}{s.own.form}": s.outputs,
     }
 
 
@@ -89,8 +89,8 @@ def _runs(s: Shape) -> list[tuple[int, int, int]]:
         left = max(0, s.left - first * s.across)
         whole = s.width + s.left - s.wide
         whole = 0 if whole < 0 else min(whole // s.across + 1, s.out_width)
-        blocks = 0 if left or whole <= first else (whole - first) // s.tile
-        pixels = s.tile if blocks else min(s.tile, s.out_width - first)
+        blocks = 0 if left or whole <= first else (whole - first) // s.own.tile
+        pixels = s.own.tile if blocks else min(s.own.tile, s.out_width - first)
         columns = (pixels - 1) * s.across + s.wide
         if blocks:
             found.append((blocks, pixels, columns))
@@ -103,7 +103,7 @@ def _runs(s: Shape) -> list[tuple[int, int, int]]:
 
 
 def _depthwise(s: Shape) -> Counts:
-    if s.step:
+    if s.own.step:
         return _depthwise_rows(s)
     runs, rows = _runs(s), s.out_height * s.channels
     blocks = sum(count for count, _, _ in runs)
@@ -114,14 +114,14 @@ def _depthwise(s: Shape) -> Counts:
         "block weights": rows * blocks * s.taps,
         "block columns": rows * s.high * sum(count * columns for count, _, columns in runs),
         "taps": s.outputs * s.taps,
-        f"outputs{FORM}{s.form}": s.outputs,
+        f"outputs{FORM}{s.own.form}": s.outputs,
     }
 
 
 def _depthwise_rows(s: Shape) -> Counts:
     """Rows of int16: what is expanded for each step, and two outputs at a time."""
-    steps, last = divmod(s.out_height, s.step)
-    rows = [s.step] * steps + ([last] if last else [])
+    steps, last = divmod(s.out_height, s.own.step)
+    rows = [s.own.step] * steps + ([last] if last else [])
     pitch = s.across * (s.out_width + s.out_width % 2) + 2
     read = sum((count - 1) * s.down + s.high for count in rows) * (s.depth // 4)
     pairs = s.out_height * s.channels * -(-s.out_width // 2)
@@ -133,7 +133,7 @@ def _depthwise_rows(s: Shape) -> Counts:
         "lane rows": s.out_height * s.channels,
         f"pairs of stride {s.across}": pairs,
         "odd outputs": s.out_height * s.channels * (s.out_width % 2),
-        f"rows of pairs{FORM}{s.form}": pairs,
+        f"rows of pairs{FORM}{s.own.form}": pairs,
     }
 
 
@@ -143,7 +143,7 @@ def _dense(s: Shape) -> Counts:
         "groups' taps": -(-s.channels // 4) * s.taps,
         "pairs' taps": -(-s.channels // 2) * s.taps,
         "last taps": -(-s.channels // 4) * (s.taps % 4),
-        f"outputs{FORM}{s.form}": s.channels,
+        f"outputs{FORM}{s.own.form}": s.channels,
     }
 
 
@@ -172,7 +172,7 @@ def _groups_code(s: Shape, outputs: int = 0) -> Counts:
         f"{rest} channels behind four": rest > 0,
         "channels' last taps": parts * (s.taps % 4),
         "channels' any last taps": parts * (s.taps % 4 > 0),
-        f"requantisation{FORM}{s.form}": outputs + 4 * whole + rest,
+        f"requantisation{FORM}{s.own.form}": outputs + 4 * whole + rest,
     }
 
 
@@ -191,12 +191,12 @@ def _windows_code(s: Shape) -> Counts:
 
 
 def _depthwise_code(s: Shape) -> Counts:
-    if s.step:
+    if s.own.step:
         return {
             f"stride {s.across}": 1,
             "odd width": s.out_width % 2,
             "padding at the left": s.left,
-            f"requantisation{FORM}{s.form}": 1,
+            f"requantisation{FORM}{s.own.form}": 1,
         }
     runs = _runs(s)
     return {
@@ -205,7 +205,7 @@ def _depthwise_code(s: Shape) -> Counts:
         "products": s.taps * sum(pixels for _, pixels, _ in runs),
         "columns": s.high * sum(columns for _, _, columns in runs),
         "weights": s.taps * len(runs),
-        f"requantisation{FORM}{s.form}": sum(pixels for _, pixels, _ in runs),
+        f"requantisation{FORM}{s.own.form}": sum(pixels for _, pixels, _ in runs),
     }
 
 

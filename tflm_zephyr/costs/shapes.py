@@ -20,6 +20,18 @@ _DEPTHWISE = frozenset(
 
 
 @dataclass(frozen=True)
+class OwnForm:
+    """The variant of a kernel of ours: `form` of requantisation, "" for other libraries' kernels.
+
+    `tile` and `step` are the pixels and the rows that a depthwise kernel of ours computes at a time, 0 for others.
+    """
+
+    form: str = ""
+    tile: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
 class Shape:
     """A kernel's call for a whole layer.
 
@@ -27,8 +39,6 @@ class Shape:
     library computes by a function of its own choice. Sizes are those of images: an operator on elements alone has them
     as `depth` (the input) and `channels` (the output), with the input's dimensions or the runs of elements that
     lie together as `width`; one on rows, such as a softmax, the rows as `width`.
-    `form`: the form of requantisation of our kernels. `tile` and `step` are the pixels and the rows that a depthwise
-    kernel of ours computes at a time.
     """
 
     kernel: str
@@ -45,9 +55,7 @@ class Shape:
     top: int = 0
     left: int = 0
     dilated: bool = False
-    form: str = ""
-    tile: int = 0
-    step: int = 0
+    own: OwnForm = OwnForm()
 
     @property
     def pixels(self) -> int:

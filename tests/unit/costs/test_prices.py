@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tflm_zephyr.costs import CMSIS_NN, EVAL, FAST, INVOKE, REFERENCE, Prices, Shape, core_table, costs_of
+from tflm_zephyr.costs import CMSIS_NN, EVAL, FAST, INVOKE, REFERENCE, OwnForm, Prices, Shape, core_table, costs_of
 
 CONVOLUTION = Shape("CONV_2D int8", 6, 6, 16, 6, 6, 12)
 POOL = Shape("MAX_POOL_2D int8", 8, 8, 16, 4, 4, 16, high=2, wide=2, down=2, across=2)
@@ -84,7 +84,7 @@ def test_wrappers_call_these_functions(shape: Shape, core: str, function: str) -
 
 
 def test_prices_of_our_kernels_are_those_of_the_choice() -> None:
-    shape = Shape(f"{FAST}::Dense", 1, 1, 64, 1, 1, 12, form="OneFloor")
+    shape = Shape(f"{FAST}::Dense", 1, 1, 64, 1, 1, 12, own=OwnForm("OneFloor"))
     work = costs_of(["cortex-m4"]).work(shape)
     assert work is not None
     assert round(Prices("cortex-m4", REFERENCE).call(shape).cycles) == work.cycles

@@ -13,6 +13,7 @@ from tflm_zephyr.costs import (
     OWN,
     ROW_BYTES,
     ROW_STEP,
+    OwnForm,
     Shape,
     code_counts,
     core_table,
@@ -38,7 +39,7 @@ class Sample:
 
 
 SAMPLES = {
-    core: [Sample(Shape(*shape), *rest) for shape, *rest in rows]
+    core: [Sample(Shape(*shape[:-3], OwnForm(*shape[-3:])), *rest) for shape, *rest in rows]
     for core, rows in json.loads(HELD_OUT.read_text()).items()
 }
 CORES = ("cortex-m3", "cortex-m33", "cortex-m4")
@@ -103,7 +104,7 @@ def test_the_errors_in_the_table_are_those_of_held_out_shapes(core: str) -> None
         assert max(errors) == pytest.approx(fits.cycles.error.most, abs=0.002)
 
 
-POINTWISE = Shape(f"{FAST}::Pointwise", 5, 5, 32, 5, 5, 16, form="OneFloor")
+POINTWISE = Shape(f"{FAST}::Pointwise", 5, 5, 32, 5, 5, 16, own=OwnForm("OneFloor"))
 
 
 def test_several_cores_give_the_mean_work_and_the_most_code() -> None:
@@ -126,8 +127,8 @@ def test_a_form_that_was_not_measured_costs_as_the_dearest() -> None:
     factors = costs.cores[0].kernels[f"{FAST}::Pointwise"].cycles.factors
     forms = [name.partition(FORM)[2] for name in factors if FORM in name]
     shape = Shape(f"{FAST}::Pointwise", 5, 5, 32, 5, 5, 16)
-    known = [costs.work(replace(shape, form=form)) for form in forms]
-    other = costs.work(replace(shape, form="Another"))
+    known = [costs.work(replace(shape, own=OwnForm(form))) for form in forms]
+    other = costs.work(replace(shape, own=OwnForm("Another")))
     assert len(forms) > 2
     assert other is not None and other.cycles == max(work.cycles for work in known if work)
 
