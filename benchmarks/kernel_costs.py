@@ -323,13 +323,8 @@ def write_held_out(held: Mapping[str, Sequence[Sample]]) -> None:
 
 
 def _held_row(sample: Sample) -> list[object]:
-    return [
-        [*astuple(sample.shape)[:-1], *astuple(sample.shape.own)],
-        sample.instructions,
-        sample.cycles,
-        sample.code,
-        sample.call,
-    ]
+    shape = [*astuple(sample.shape)[:-1], *astuple(sample.shape.own)]
+    return [shape, sample.instructions, sample.cycles, sample.code, sample.call]
 
 
 def _compact(row: object) -> str:
