@@ -38,5 +38,5 @@ def _segments(chain: Chain, rng: random.Random, least: int) -> Iterator[Segment]
             ):
                 last += 1
             pace = rng.choice(PACES)
-            yield Segment(first, last, pace, 0, 0.0, run=run(first, last, pace))
+            yield Segment(first, last, pace, 0, 0.0, run=run(first, last)(pace))
         first = last

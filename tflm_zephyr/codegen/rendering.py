@@ -85,12 +85,15 @@ def render(spec: AppSpec) -> dict[str, bytes]:
     env = environment("app/common", _folder(backend))
     found = list(_files(spec, backend, env))
     values = {"app": spec, "backend": backend, "sources": _compiled(spec, found)}
+    own: dict[str | None, Mapping[str, object]] = {}
     files: dict[str, bytes] = {}
     for file in found:
         data = file.data
         if file.template is not None:
-            own = backend.template_values(spec, file.model)
-            text = env.get_template(file.template).render({**own, **values, "model": file.model})
+            place = None if file.model is None else file.model.ident
+            if place not in own:
+                own[place] = backend.template_values(spec, file.model)
+            text = env.get_template(file.template).render({**own[place], **values, "model": file.model})
             data = (broken(text) if file.path.suffix in (".cpp", ".hpp") else text).encode()
         files[str(file.path)] = data
     return dict(sorted(files.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from tflm_zephyr.compiler.control import control_layer, is_control
 from tflm_zephyr.compiler.fallback import Registrations, fallback_layer
@@ -43,17 +43,21 @@ class LayerSource:
 
     def parts(self, fast: bool | Choice) -> UnplacedModel:
         """All but memory: with our kernels in every layer that one takes, in none, or as chosen."""
-        flat, running, bodies, nodes = self._flattened()
+        flat, running, bodies, nodes = self._flattened
         _check(running, set() if flat is None else {i for inputs in flat.inputs for i in inputs})
         choice = fast if isinstance(fast, Choice) else None
         factory = _LayerFactory(self.libraries, Constants(), self.registrations, flat, fast is not False, choice)
-        cycles = layer_cycles(self.libraries)
-        layers = tuple(cycles.priced(node, factory.layer(node)) for node in nodes)
-        return UnplacedModel(self.model, running, factory, bodies, layers, cycles)
+        layers = tuple(self._cycles.priced(node, factory.layer(node)) for node in nodes)
+        return UnplacedModel(self.model, running, factory, bodies, layers, self._cycles)
+
+    @cached_property
+    def _cycles(self) -> LayerCycles:
+        """The cycles with these libraries, which all choices share."""
+        return layer_cycles(self.libraries)
 
     def choice(self, more_flash: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
-        _, _, _, nodes = self._flattened()
+        _, _, _, nodes = self._flattened
 
         def own(node: Node) -> Sequence[Maker]:
             return [partial(_own_layer, node, k, self.libraries) for k in range(len(_own_kernels(node)))]
@@ -69,6 +73,7 @@ class LayerSource:
 
         return choice_of(nodes, own, other, self.libraries, more_flash)
 
+    @cached_property
     def _flattened(self) -> tuple[FlatModel | None, Model, dict[int, tuple[int, ...]], list[Node]]:
         """The flat form of a model with subgraphs, what runs, the operators of its subgraphs, and all of them."""
         flat = flatten(self.model) if needs_flattening(self.model) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer
 from tflm_zephyr.compiler.kernel_shapes import shape_by_rows, shape_of
@@ -25,12 +26,12 @@ class LayerCycles:
 
     prices: tuple[Prices, ...]
 
-    @property
+    @cached_property
     def step(self) -> float:
         """A step of a segment beside its kernel: the window, the row buffers, the call."""
         return self._mean(ROW_STEP)
 
-    @property
+    @cached_property
     def moved_byte(self) -> float:
         """A byte that moves within a row buffer."""
         return self._mean(ROW_BYTES) / ROW_BYTES.channels
@@ -70,8 +71,16 @@ class LayerCycles:
         return tuple(max(0.0, cycles(rows) - row * rows) for rows in counts)
 
     def _mean(self, shape: Shape, *, fallback: bool = False) -> float:
-        found = [(one.operator(shape) if fallback else one.call(shape)).cycles for one in self.prices]
-        return sum(found) / len(found)
+        key = shape, fallback
+        if key not in self._means:
+            found = [(one.operator(shape) if fallback else one.call(shape)).cycles for one in self.prices]
+            self._means[key] = sum(found) / len(found)
+        return self._means[key]
+
+    @cached_property
+    def _means(self) -> dict[tuple[Shape, bool], float]:
+        """The cycles that were asked for: many layers are of one shape, and each is priced for each choice."""
+        return {}
 
 
 def layer_cycles(libraries: Sequence[KernelLibrary]) -> LayerCycles:

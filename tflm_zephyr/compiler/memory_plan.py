@@ -7,9 +7,11 @@ in the bytes of others), and 1x1 convolutions in place by runs of pixels, of whi
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 from tflm_zephyr.compiler.flattening import FlatModel
 from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
@@ -369,15 +371,17 @@ def _cheapest(problem: Problem, choices: Sequence[RunChoice], budget: float) -> 
     best, least = _packed(problem, None, work), 0.0
     alive = _alive(problem)
     ways = [_ways(problem, choice, alive) for choice in choices]
-    sizes = sorted({way.need for each in ways for way in each if way.need < best.size_bytes})
+    costs = [_Costs.of(choice, each) for choice, each in zip(choices, ways, strict=True)]
+    least_size = max((each.needs[0] for each in costs), default=0)  # below it a layer has no way
+    sizes = sorted({way.need for each in ways for way in each if least_size <= way.need < best.size_bytes})
     tried = 0
     for size in sizes:
         if size > best.size_bytes or tried == _MOST_CANDIDATES:
             break
-        fitting = [[way for way in each if way.need <= size] for each in ways]
-        if not all(fitting) or sum(map(_least_cost, choices, fitting)) > budget:
+        if sum(each.within(size) for each in costs) > budget:
             continue
         tried += 1
+        fitting = [[way for way in each if way.need <= size] for each in ways]
         pairs = tuple(pair for choice, each in zip(choices, fitting, strict=True) for pair in _cheap_pairs(each))
         plan = _packed(replace(problem, pairs=(*problem.pairs, *pairs)), size, work)
         cost = _cost(choices, plan)
@@ -392,8 +396,23 @@ def _packed(problem: Problem, capacity: int | None, work: int) -> Plan:
     return pack(problem, capacity=capacity, work=work)
 
 
-def _least_cost(choice: RunChoice, ways: Sequence[_Way]) -> float:
-    return choice.cost(min(way.calls for way in ways))
+@dataclass(frozen=True)
+class _Costs:
+    """The least cost of a layer's ways by the bytes that they need, which grow."""
+
+    needs: tuple[int, ...]
+    least: tuple[float, ...]
+
+    @classmethod
+    def of(cls, choice: RunChoice, ways: Sequence[_Way]) -> _Costs:
+        """The costs of the ways of a choice."""
+        pairs = sorted((way.need, way.calls) for way in ways)
+        calls = accumulate((calls for _, calls in pairs), min)
+        return cls(tuple(need for need, _ in pairs), tuple(map(choice.cost, calls)))
+
+    def within(self, size: int) -> float:
+        """The least cost of a way that needs at most `size` bytes, of which there is one."""
+        return self.least[bisect_right(self.needs, size) - 1]
 
 
 def _cheap_pairs(ways: Sequence[_Way]) -> Iterator[InPlacePair]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from tflm_zephyr.compiler.flattening import FlatModel
@@ -173,14 +174,14 @@ class CompiledModel:
             if layer.operator not in inside and (layer.calls or isinstance(layer, kinds))
         }
 
-    @property
+    @cached_property
     def unseen(self) -> frozenset[int]:
         """Tensors of layers inside segments, which are not there yet when their operator has its turn."""
         operators = self.model.main.operators
         inside = (layer.operator for layer in self.layers if isinstance(layer, InsideLayer))
         return frozenset(i for operator in inside for i in operators[operator].outputs)
 
-    @property
+    @cached_property
     def segments(self) -> tuple[SegmentLayer, ...]:
         """The layers that are segments."""
         return tuple(layer for layer in self.layers if isinstance(layer, SegmentLayer))
@@ -190,7 +191,7 @@ class CompiledModel:
         """The segment that takes in the rows of a streamed input."""
         return next((layer for layer in self.segments if layer.segment.stream), None)
 
-    @property
+    @cached_property
     def stream(self) -> StreamedInput | None:
         """The input that comes row by row."""
         layer = self.streaming_layer

@@ -106,6 +106,7 @@ def file_of(core: str) -> str:
     return f"{FOLDER}/{core}.json"
 
 
+@cache
 def is_measured(core: str) -> bool:
     """Whether the core has a table."""
     return has_package_data(file_of(core))

@@ -65,14 +65,16 @@ def chain_plan(best: Plan) -> Plan | None:
         return None
     unit, sizes = problem.alignment, problem.sizes
     orders = [tuple(_orders(link, sizes)) for link in chain]
+    bounds = [_bounds(link, each, sizes) for link, each in zip(chain, orders, strict=True)]
     low, high, smallest = align_up(lower_bound(problem), unit), best.size_bytes - unit, None
+    middle = low  # many chains need no more than what is alive at once
     while low <= high:
-        middle = (low + high) // 2 // unit * unit
-        states = _states(chain, orders, sizes, middle)
+        states = _states(bounds, middle)
         if states is None:
             low = middle + unit
         else:
             smallest, high = (states, middle), middle - unit
+        middle = (low + high) // 2 // unit * unit
     if smallest is None:
         return replace(best, proven_bytes=max(best.proven_bytes, best.size_bytes))
     return Plan(problem, tuple(_offsets(chain, orders, sizes, *smallest)), "packed", proven_bytes=low)
@@ -161,31 +163,46 @@ def _ends(order: _Order, buffer: int | None, sizes: Sequence[int], capacity: int
     return (low, high) if buffer is not None else (0, 0 if low <= high else -1)
 
 
+_Bounds = tuple[int, int, int, int, int]
+"""An order's first offset, the bytes that the entering and the leaving tensor need from theirs on, and the range of
+leaving - entering offset; a tensor that there is not has offset 0 and needs all, of which 0 bytes are left."""
+
+
+def _bounds(link: _Link, orders: Sequence[_Order], sizes: Sequence[int]) -> tuple[tuple[bool, bool], list[_Bounds]]:
+    """Whether a tensor enters and whether one leaves, and the different bounds that the orders put on their offsets."""
+    one, other = (0 if i is None else sizes[i] for i in (link.entering, link.leaving))
+    enters, leaves = link.entering is not None, link.leaving is not None
+    found: dict[_Bounds, None] = {}
+    for order in orders:
+        difference = order.difference if enters and leaves else (-_UNBOUND, _UNBOUND)
+        if enters and link.leaving == link.entering:
+            difference = 0, 0
+        found[order.lowest, order.room + one, order.room + other, *difference] = None
+    return (enters, leaves), list(found)
+
+
 def _states(
-    chain: Sequence[_Link], orders: Sequence[Sequence[_Order]], sizes: Sequence[int], capacity: int
+    bounds: Sequence[tuple[tuple[bool, bool], Sequence[_Bounds]]], capacity: int
 ) -> list[list[Interval]] | None:
     """For each step the offsets that the tensor which lives on into it can have; None where there is no packing."""
     states: list[list[Interval]] = []
     state: list[Interval] = [(0, 0)]
-    for link, each in zip(chain, orders, strict=True):
+    for (enters, leaves), each in bounds:
         states.append(state)
         images = []
-        for order in each:
-            first, last = _ends(order, link.entering, sizes, capacity)
-            low, high = _ends(order, link.leaving, sizes, capacity)
+        for lowest, before, after, least, greatest in each:
+            first, last = (lowest, capacity - before) if enters else (0, 0 if lowest <= capacity - before else -1)
+            low, high = (lowest, capacity - after) if leaves else (0, 0 if lowest <= capacity - after else -1)
+            if first > last or low > high:
+                continue
             for one, other in state:
-                start, end = max(one, first), min(other, last)
+                start, end = (one if one > first else first), (other if other < last else last)
                 if start > end:
                     continue
-                if link.leaving is None:
-                    image = (low, high)
-                elif link.leaving == link.entering:
-                    image = (max(start, low), min(end, high))
-                else:
-                    least, greatest = order.difference if link.entering is not None else (-_UNBOUND, _UNBOUND)
-                    image = (max(low, start + least), min(high, end + greatest))
-                if image[0] <= image[1]:
-                    images.append(image)
+                start, end = start + least, end + greatest
+                start, end = (start if start > low else low), (end if end < high else high)
+                if start <= end:
+                    images.append((start, end))
         state = _union(images)
         if not state:
             return None

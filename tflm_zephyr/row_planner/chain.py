@@ -143,12 +143,22 @@ class Chain:
 
     def inner(self, first: int, last: int) -> Iterator[int]:
         """The tensors that only operations first <= k < last need, and that may be kept in part."""
-        for operation in self.operations[first:last]:
-            for tensor in operation.writes:
-                one = self.tensors[tensor]
-                born, dead, _ = self.lives[one.storage]
-                if not one.whole and first <= born and dead < last:
+        for each in self._in_part[first:last]:
+            for tensor, born, dead in each:
+                if first <= born and dead < last:
                     yield tensor
+
+    @cached_property
+    def _in_part(self) -> list[list[tuple[int, int, int]]]:
+        """By operation, the tensors that it writes which may be kept in part: their storage's first and last need."""
+        return [
+            [
+                (tensor, *self.lives[self.tensors[tensor].storage][:2])
+                for tensor in operation.writes
+                if not self.tensors[tensor].whole
+            ]
+            for operation in self.operations
+        ]
 
     def can_share(self, given: int, taken: int) -> bool:
         """Whether both tensors are all of their storages, and nothing is in that of `taken` before it is written."""

@@ -8,10 +8,12 @@ that is lost between buffers is not counted: the caller places them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
+from operator import itemgetter
 
 from tflm_zephyr.row_planner.chain import Chain, Way
 from tflm_zephyr.row_planner.dry_runs import DryRun, DryRuns
@@ -81,13 +83,22 @@ def _best(chain: Chain, ending: Sequence[Sequence[Segment]]) -> list[_Point]:
     """The best ways to run all operations by these segments, which are sorted by the place where they end."""
     points: list[list[_Point]] = [[_Point(0, 0.0)]]
     for last in range(1, len(chain.operations) + 1):
-        found = [
-            _Point(max(before.bytes, segment.bytes), before.cost + segment.cost, segment, before)
-            for segment in ending[last]
-            for before in points[segment.first]
-        ]
+        found = [pair for segment in ending[last] for pair in _continued(points[segment.first], segment)]
         points.append(_thinned(_undominated(found)))
     return points[-1]
+
+
+def _continued(points: Sequence[_Point], segment: Segment) -> Iterator[tuple[int, float, Segment, _Point]]:
+    """The points with the segment behind them: bytes and cost, but of those that it makes equally large the cheapest.
+
+    `points` grow in bytes and fall in cost.
+    """
+    size, cost = segment.bytes, segment.cost
+    first = max(0, bisect_right(points, size, key=lambda point: point.bytes) - 1)
+    while first and points[first - 1].cost + cost == points[first].cost + cost:  # equal as rounded
+        first -= 1
+    for before in points[first:]:
+        yield max(before.bytes, size), before.cost + cost, segment, before
 
 
 class _Sizes:
@@ -117,16 +128,15 @@ class _Sizes:
         inner = sum(self._chain.aligned(tensors[tensor].size) for tensor in self._chain.inner(first, last))
         return self.alive(first, last) - inner
 
-    def run(self, first: int, last: int, pace: Pace) -> DryRun:
-        """The dry run of a segment."""
-        return self._runs(first, last, pace)
+    def runs(self, first: int, last: int) -> Callable[[Pace], DryRun]:
+        """The dry runs of a segment."""
+        return self._runs(first, last)
 
-    def by_rows(self, run: DryRun, first: int, last: int) -> int:
-        """The same with row buffers, what the operations keep, and their largest scratch buffer."""
+    def held(self, first: int, last: int) -> int:
+        """Bytes that the operations keep from row to row, and their largest scratch buffer."""
         operations = self._chain.operations[first:last]
         kept = sum(self._chain.aligned(operation.kept) for operation in operations)
-        scratch = max(self._chain.aligned(operation.scratch) for operation in operations)
-        return self.mapped(first, last) - self.shared(run) + run.buffer_bytes + kept + scratch
+        return kept + max(self._chain.aligned(operation.scratch) for operation in operations)
 
     def shared(self, run: DryRun) -> int:
         """The most bytes that an output shares with an input."""
@@ -135,7 +145,7 @@ class _Sizes:
             (
                 min(chain.aligned(tensors[given].size),
                     chain.aligned(tensors[taken].size) - chain.aligned(max(0, distance)))
-                for (given, taken), distance in run.outline.distances.items()
+                for (given, taken), distance in run.distances()
                 if chain.can_share(given, taken)
             ),
             default=0,
@@ -190,11 +200,12 @@ def _paced(
     if least >= worst:
         return
     seen = set()
+    run_at, held = sizes.runs(first, last), sizes.held(first, last)
     for pace in PACES:
         if pace.rows >= rows > 1:
             return
-        run = sizes.run(first, last, pace)
-        used, cost = sizes.by_rows(run, first, last), run.outline.cost(chain)
+        run = run_at(pace)
+        used, cost = mapped - sizes.shared(run) + run.buffer_bytes + held, run.cost(chain)
         if used >= worst:
             yield None, run.work
             if pace.most == 1:
@@ -207,12 +218,12 @@ def _paced(
             return
 
 
-def _undominated(points: Sequence[_Point]) -> list[_Point]:
+def _undominated(points: Sequence[tuple[int, float, Segment, _Point]]) -> list[_Point]:
     """The points that no other one is as good as, by growing bytes."""
     found: list[_Point] = []
-    for point in sorted(points, key=lambda point: (point.bytes, point.cost)):
-        if not found or point.cost < found[-1].cost:
-            found.append(point)
+    for point in sorted(points, key=itemgetter(0, 1)):
+        if not found or point[1] < found[-1].cost:
+            found.append(_Point(*point))
     return found
 
 

@@ -47,15 +47,18 @@ class Schedule:
     spans: Mapping[int, tuple[tuple[int, int], ...]]
     counts: Mapping[int, Mapping[int, int]]
 
-    def cost(self, chain: Chain) -> float:
-        """The cost of the calls and the moves, with the costs of the operations in `chain`."""
+    def cost(self, chain: Chain, first: int = 0, numbers: Mapping[int, int] | None = None) -> float:
+        """The cost of the calls and the moves, with the costs of the operations in `chain`.
+
+        `first` is the operation there that is 0 here, `numbers` has the tensors' numbers here.
+        """
         operations, tensors = chain.operations, chain.tensors
         total = 0.0
         for k, counts in self.counts.items():
-            operation = operations[k]
+            operation = operations[first + k]
             total += sum(times * operation.cost(count) for count, times in counts.items())
             output = operation.writes[0]
-            held = self.capacities.get(output, 0)
+            held = self.capacities.get(output if numbers is None else numbers[output], 0)
             if 0 < held < tensors[output].rows:
                 moved = sum(times * max(0, held - count) for count, times in counts.items())
                 total += moved * tensors[output].row_bytes * chain.move_cost

@@ -39,7 +39,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_kernels_that_cost_more_share_them(done: list[tuple[int, int]]) -> None:
     runs = DryRuns()
     cheap, dear = runs.of(chain()), runs.of(chain(cost=9.0))
-    assert cheap(0, 3, Pace(1, 1)).done is dear(0, 3, Pace(1, 1)).done is cheap(0, 3, Pace(1, 1)).done
+    assert cheap(0, 3)(Pace(1, 1)).done is dear(0, 3)(Pace(1, 1)).done is cheap(0, 3)(Pace(1, 1)).done
     assert done == [(0, 3)]
 
 
@@ -48,20 +48,21 @@ def test_places_of_the_same_shapes_share_them(done: list[tuple[int, int]]) -> No
     operations = tuple(conv(k, k + 1, size=3, padding=1) for k in range(4))
     long = Chain(tensors((16,) * 5, (8,) * 5), operations, inputs=(0,), outputs=(4,))
     run = DryRuns().of(long)
-    first, second = run(0, 2, Pace(1, 1)), run(1, 3, Pace(1, 1))
+    first, second = run(0, 2)(Pace(1, 1)), run(1, 3)(Pace(1, 1))
     assert done == [(0, 2)]
     for one, start in ((first, 0), (second, 1)):
         assert one.schedule == scheduled(long, start, start + 2, Pace(1, 1))
         assert dict(one.places) == row_places(long, one.schedule)[0]
-        assert one.outline == replace(one.schedule, steps=())
-    assert run(2, 4, Pace(1, 1)).schedule == scheduled(long, 2, 4, Pace(1, 1))
+        assert one.cost(long) == one.schedule.cost(long)
+        assert dict(one.distances()) == one.schedule.distances
+    assert run(2, 4)(Pace(1, 1)).schedule == scheduled(long, 2, 4, Pace(1, 1))
     assert done == [(0, 2)]
 
 
 def test_another_pace_segment_or_window_is_another_run(done: list[tuple[int, int]]) -> None:
     runs = DryRuns()
     narrow, wide = runs.of(chain()), runs.of(chain(size=5))
-    found = [narrow(0, 3, Pace(1, 1)), narrow(0, 3, Pace(2, 1)), narrow(0, 2, Pace(1, 1)), wide(0, 3, Pace(1, 1))]
+    found = [narrow(0, 3)(Pace(1, 1)), narrow(0, 3)(Pace(2, 1)), narrow(0, 2)(Pace(1, 1)), wide(0, 3)(Pace(1, 1))]
     assert len({id(run.done) for run in found}) == len(done) == 4
     assert found[3].buffer_bytes > found[0].buffer_bytes
 
@@ -69,5 +70,5 @@ def test_another_pace_segment_or_window_is_another_run(done: list[tuple[int, int
 def test_other_tensors_are_another_chain(done: list[tuple[int, int]]) -> None:
     runs, one = DryRuns(), chain()
     wider = replace(one, tensors=tensors((16, 16, 16, 16), (8, 16, 16, 8)))
-    first, second = runs.of(one)(0, 3, Pace(1, 1)), runs.of(wider)(0, 3, Pace(1, 1))
+    first, second = runs.of(one)(0, 3)(Pace(1, 1)), runs.of(wider)(0, 3)(Pace(1, 1))
     assert second.buffer_bytes > first.buffer_bytes and len(done) == 2
