@@ -74,7 +74,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "device.console.records": "device.console.fields device.console.reader device.console.result device.console.status"
     " device.readable",
     "device.session.device_session": "device.protocol.messages device.session.base device.session.channel"
-    " device.session.console_text device.session.model_tables device.session.paused_run device.session.refusals",
+    " device.session.console_text device.session.model_requests device.session.model_tables device.session.paused_run device.session.refusals",
     "device.session.opening": "device.session.host_session device.transport.host device.transport.registry"
     " device.transport.routing device.transport.target",
     "device.transport.native": "device.transport.child device.transport.link",
@@ -104,7 +104,7 @@ NEIGHBOURS: Mapping[str, str] = {
 """Modules that the file of another one tests, by the name of the module or test file that has them."""
 ACROSS = {
     "benchmarks and documents": "test_imports test_licences test_lock test_mirror test_packaging test_pictures"
-    " test_readme test_rooms_picture test_style test_workflows",
+    " test_readme test_rooms_picture test_structure test_style test_workflows",
     "several commands": "cli.test_hostile_models cli.test_same_numbers",
     "templates": "cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.test_integrity"
     " codegen.backends.test_rows_app device.session.test_mlperf page.test_in_browser",
