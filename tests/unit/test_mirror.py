@@ -74,7 +74,8 @@ NEIGHBOURS: Mapping[str, str] = {
     "device.console.records": "device.console.fields device.console.reader device.console.result device.console.status"
     " device.readable",
     "device.session.device_session": "device.protocol.messages device.session.base device.session.channel"
-    " device.session.console_text device.session.model_requests device.session.model_tables device.session.paused_run device.session.refusals",
+    " device.session.console_text device.session.model_requests device.session.model_tables device.session.paused_run"
+    " device.session.refusals",
     "device.session.opening": "device.session.host_session device.transport.host device.transport.registry"
     " device.transport.routing device.transport.target",
     "device.transport.native": "device.transport.child device.transport.link",
