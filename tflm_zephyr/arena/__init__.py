@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model + kernels -> ArenaPlan: the operators' order, the planned head, the tail and the arena's size."""
 
-from __future__ import annotations
-
 from tflm_zephyr.arena.arena_plan import ArenaPlan, LibraryArena, PlanRequest, plan
 from tflm_zephyr.arena.candidate_offsets import SEARCH_WORK
 from tflm_zephyr.arena.given_offsets import given_plan
@@ -13,19 +11,3 @@ from tflm_zephyr.arena.requests import Constraints
 from tflm_zephyr.arena.shared_arena import shared_arena
 from tflm_zephyr.arena.static_plan import static_arena
 from tflm_zephyr.arena.tail import SLACK_BYTES
-
-__all__ = [
-    "SEARCH_WORK",
-    "SLACK_BYTES",
-    "ArenaPlan",
-    "Constraints",
-    "HeadPlan",
-    "LibraryArena",
-    "PlanRequest",
-    "given_plan",
-    "load_plan",
-    "plan",
-    "preallocated_tensors",
-    "shared_arena",
-    "static_arena",
-]

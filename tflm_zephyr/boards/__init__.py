@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boards, and the kernels and the main stack of an app for them."""
 
-from __future__ import annotations
-
 from tflm_zephyr.boards.board import Board, QemuSpec, hal_of, known_boards, load_board, stem_of
 from tflm_zephyr.boards.kernel_choice import (
     AUTO,
@@ -20,24 +18,3 @@ from tflm_zephyr.boards.main_stack import (
     least_main_stack_bytes,
     main_stack_bytes,
 )
-
-__all__ = [
-    "AUTO",
-    "CMSIS_NN",
-    "DEBUG_BYTES",
-    "REFERENCE",
-    "UNMEASURED_BYTES",
-    "Board",
-    "KernelChoice",
-    "QemuSpec",
-    "choose",
-    "hal_of",
-    "kernel_libraries",
-    "kernel_stack_bytes",
-    "known_boards",
-    "least_main_stack_bytes",
-    "libraries_of",
-    "load_board",
-    "main_stack_bytes",
-    "stem_of",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The west workspace, the toolchain, and west itself."""
 
-from __future__ import annotations
-
 from tflm_zephyr.build import west
 from tflm_zephyr.build.board_targets import in_workspace
 from tflm_zephyr.build.doctor import Finding, diagnose, healthy
@@ -12,26 +10,3 @@ from tflm_zephyr.build.toolchain import compiler_here, detect_toolchain
 from tflm_zephyr.build.west import Build, linked_regions
 from tflm_zephyr.build.workspace import Workspace, find_workspace, find_workspace_if_any, workspace_of
 from tflm_zephyr.build.workspace_setup import Setup, carry_out, plan_setup
-
-__all__ = [
-    "LINKER_ONLY",
-    "Build",
-    "Finding",
-    "MemoryRegion",
-    "Setup",
-    "Workspace",
-    "carry_out",
-    "compiler_here",
-    "detect_toolchain",
-    "diagnose",
-    "find_workspace",
-    "find_workspace_if_any",
-    "healthy",
-    "in_workspace",
-    "linked_regions",
-    "plan_setup",
-    "survey",
-    "west",
-    "with_ports",
-    "workspace_of",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """AppConfig -> AppSpec -> the files of a Zephyr app, in a folder on disk."""
 
-from __future__ import annotations
-
 from tflm_zephyr.codegen import app_folder
 from tflm_zephyr.codegen.app_files import app_files
 from tflm_zephyr.codegen.app_folder import MANIFEST, AppManifest, FileChange, load_manifest, own_path
@@ -37,64 +35,3 @@ from tflm_zephyr.codegen.recording_app import folder_of, write_recording_app
 from tflm_zephyr.codegen.rendering import measures_arenas, render, render_starters, render_workflow, workflow_path
 from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.codegen.spec import AppSpec, ArenaSpec, LibrarySpec, ModelSpec, ProgramSpec
-
-__all__ = [
-    "INTERRUPT_BYTES",
-    "MANIFEST",
-    "AppKernels",
-    "AppManifest",
-    "AppRequest",
-    "AppSpec",
-    "ArenaMeasurement",
-    "ArenaSpec",
-    "BackendSizes",
-    "EstimatedWork",
-    "FileChange",
-    "Generated",
-    "LibrarySpec",
-    "MeasurementTarget",
-    "ModelChange",
-    "ModelFacts",
-    "ModelSpec",
-    "PreparedModel",
-    "ProgramSpec",
-    "SharedWork",
-    "SizePart",
-    "StackMeasurement",
-    "TensorChange",
-    "TensorFacts",
-    "app_files",
-    "app_folder",
-    "app_kernels",
-    "backend_of",
-    "check_labels",
-    "compiled_beside",
-    "data_sha256",
-    "dump_measurements",
-    "estimated_work",
-    "fast_remark",
-    "folder_of",
-    "generate",
-    "identifier",
-    "library_name",
-    "load_config",
-    "load_manifest",
-    "load_measurements",
-    "measurements_path",
-    "measures_arenas",
-    "model_changes",
-    "more_flash_bytes",
-    "moved",
-    "own_path",
-    "plan_request",
-    "render",
-    "render_library",
-    "render_starters",
-    "render_workflow",
-    "target_of",
-    "with_arenas",
-    "with_held",
-    "workflow_path",
-    "write_copy",
-    "write_recording_app",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model -> layers with constant parameters -> schedule -> kernel calls -> memory plan and its proof."""
 
-from __future__ import annotations
-
 from tflm_zephyr.compiler.compilation import why_not
 from tflm_zephyr.compiler.ir import operands, row_operands, structs
 from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
@@ -21,36 +19,3 @@ from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.compiler.registry import FAST_KEYS, OPERATORS
 from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
 from tflm_zephyr.compiler.work import ModelWork, called_shapes, compiled_work, interpreter_work
-
-__all__ = [
-    "FAST_KEYS",
-    "OPERATORS",
-    "SCRATCH",
-    "CompiledModel",
-    "CompilerOptions",
-    "ControlLayer",
-    "FallbackLayer",
-    "FrontPoint",
-    "Geometry",
-    "InsideLayer",
-    "Kernel",
-    "KernelCall",
-    "KernelLayer",
-    "Layer",
-    "Library",
-    "ModelWork",
-    "Rounding",
-    "RowForm",
-    "Search",
-    "SegmentLayer",
-    "TemplateArgument",
-    "called_shapes",
-    "compile_model",
-    "compiled_work",
-    "interpreter_work",
-    "members_of",
-    "operands",
-    "row_operands",
-    "structs",
-    "why_not",
-]

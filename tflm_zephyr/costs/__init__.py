@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One price: instructions, estimated cycles and code bytes of kernels by shape, and the fastest ones under a budget."""
 
-from __future__ import annotations
-
 from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
 from tflm_zephyr.costs.counts import HELIUM, code_counts, knows, work_counts
 from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
@@ -22,39 +20,3 @@ from tflm_zephyr.costs.table import (
     file_of,
     is_measured,
 )
-
-__all__ = [
-    "CMSIS_NN",
-    "EVAL",
-    "FAST",
-    "HELIUM",
-    "INVOKE",
-    "OWN",
-    "REFERENCE",
-    "ROW_BYTES",
-    "ROW_STEP",
-    "Candidate",
-    "CoreCosts",
-    "CoreTable",
-    "Costs",
-    "Fit",
-    "FitError",
-    "KernelFits",
-    "LayerOptions",
-    "LibraryTable",
-    "OwnForm",
-    "Price",
-    "Prices",
-    "Shape",
-    "Work",
-    "choose",
-    "code_counts",
-    "core_table",
-    "costs_of",
-    "dump",
-    "file_of",
-    "has_rivals",
-    "is_measured",
-    "knows",
-    "work_counts",
-]

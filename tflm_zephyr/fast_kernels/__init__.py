@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our own int8 kernels: cheaper requantisation with its proof, weights laid out, the bytes that each block touches."""
 
-from __future__ import annotations
-
 from tflm_zephyr.fast_kernels.blocks import (
     PIXELS,
     Block,
@@ -25,28 +23,3 @@ from tflm_zephyr.fast_kernels.requantisation import (
     reach_of,
     two_floors,
 )
-
-__all__ = [
-    "LANES",
-    "PIXELS",
-    "Block",
-    "OneFloor",
-    "ProofError",
-    "Reach",
-    "Rows",
-    "Scaling",
-    "can_join",
-    "in_lanes",
-    "in_pairs",
-    "joined_pairs",
-    "least_distance",
-    "least_distance_above",
-    "of_pixels",
-    "of_rows",
-    "of_windows",
-    "one_floor",
-    "prove",
-    "proven",
-    "reach_of",
-    "two_floors",
-]

@@ -1,43 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ELF file and linker map -> flash and RAM by part; estimates and the verdict before a build."""
 
-from __future__ import annotations
-
 from tflm_zephyr.footprint import attribution
 from tflm_zephyr.footprint.estimate import CLOSE, NO, UNKNOWN, YES, RegionEstimate, Runs, Verdict, verdict
 from tflm_zephyr.footprint.fit_remedies import BoardFit, OwnBuffer, Remedy, own_buffer, remedies, with_compiled_code
 from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKernels, linked_kernels
 from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
 from tflm_zephyr.footprint.ways import Way, all_ways, generate_within
-
-__all__ = [
-    "BY_MAP",
-    "CLOSE",
-    "CMSIS_NN",
-    "NO",
-    "OWN",
-    "UNKNOWN",
-    "YES",
-    "BoardFit",
-    "Footprint",
-    "Kernel",
-    "LinkedKernels",
-    "OwnBuffer",
-    "RegionEstimate",
-    "Remedy",
-    "Row",
-    "Runs",
-    "Verdict",
-    "Way",
-    "all_ways",
-    "attribution",
-    "changes",
-    "find_elf",
-    "generate_within",
-    "linked_kernels",
-    "load_footprint",
-    "own_buffer",
-    "remedies",
-    "verdict",
-    "with_compiled_code",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLM and LiteRT on this machine, each run in a child process."""
 
-from __future__ import annotations
-
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.host.golden_outputs import OnRun, seeded_inputs
 from tflm_zephyr.host.run import (
@@ -15,17 +13,3 @@ from tflm_zephyr.host.run import (
     recorded_sections,
     run_many,
 )
-
-__all__ = [
-    "NAMES",
-    "PACKAGES",
-    "HostLimits",
-    "HostRun",
-    "OnRun",
-    "TailSection",
-    "available",
-    "golden_outputs",
-    "recorded_sections",
-    "run_many",
-    "seeded_inputs",
-]

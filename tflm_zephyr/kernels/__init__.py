@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of TFLM by library, core and revision: memory, in-place distances and their check, types, MACs, code size."""
 
-from __future__ import annotations
-
 from tflm_zephyr.kernels import libraries
 from tflm_zephyr.kernels.code_size import (
     FPU,
@@ -36,43 +34,3 @@ from tflm_zephyr.kernels.uses import (
     uses_of,
     why_reference,
 )
-
-__all__ = [
-    "CMSIS_NN_REVISION",
-    "CORES",
-    "FPU",
-    "RESOLVER_ENTRY_BYTES",
-    "AxisSlice",
-    "Core",
-    "InPlaceTensors",
-    "KernelLibrary",
-    "KernelNeed",
-    "KernelTable",
-    "Node",
-    "all_tables",
-    "axis_slices",
-    "check_types",
-    "cmsis_nn_work",
-    "has_cmsis_nn",
-    "in_place_tensors",
-    "keeps_state",
-    "kernel_library",
-    "kernel_need",
-    "kind_of",
-    "libraries",
-    "load_table",
-    "looks_twice",
-    "macs",
-    "miscomputed",
-    "other_kernels",
-    "reads_positions",
-    "same_cmsis_nn",
-    "scale_of",
-    "takes_half_pixels",
-    "typed_registration",
-    "untried",
-    "uses_of",
-    "why_reference",
-    "why_unsafe",
-    "zero_point_of",
-]

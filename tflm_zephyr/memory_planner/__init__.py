@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs buffers with lifespans into one arena: Problem -> Plan. Knows nothing of models or TFLM."""
 
-from __future__ import annotations
-
 from tflm_zephyr.memory_planner import csv_files
 from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.memory_planner.greedy_planner import greedy
@@ -17,18 +15,3 @@ from tflm_zephyr.memory_planner.problem import (
     lower_bound,
     most_saved,
 )
-
-__all__ = [
-    "Buffer",
-    "InPlacePair",
-    "Plan",
-    "Problem",
-    "align_up",
-    "check_plan",
-    "csv_files",
-    "greedy",
-    "linear",
-    "lower_bound",
-    "most_saved",
-    "pack",
-]

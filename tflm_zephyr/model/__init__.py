@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A .tflite file as frozen dataclasses, and back: the only room that knows the schema."""
 
-from __future__ import annotations
-
 from tflm_zephyr.model.lifetimes import NEVER, Graph, Lifespan, PlannedScratch, PlannedTensor, analyse, resource_handles
 from tflm_zephyr.model.reader import CALLERS, load_model, parse_model
 from tflm_zephyr.model.schema import operator_name, type_name
@@ -14,30 +12,3 @@ from tflm_zephyr.model.writer import (
     without_conversions,
     without_offline_plan,
 )
-
-__all__ = [
-    "CALLERS",
-    "NEVER",
-    "Graph",
-    "Lifespan",
-    "Model",
-    "Operator",
-    "PlannedScratch",
-    "PlannedTensor",
-    "Quantization",
-    "Subgraph",
-    "Tensor",
-    "TensorType",
-    "analyse",
-    "in_operator_order",
-    "load_model",
-    "normalised_for_litert",
-    "operator_name",
-    "parse_model",
-    "planned",
-    "resource_handles",
-    "shown",
-    "type_name",
-    "without_conversions",
-    "without_offline_plan",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of apps and libraries, each declared once; the app file; refusals of options that cannot be together."""
 
-from __future__ import annotations
-
 from tflm_zephyr.options import app_file
 from tflm_zephyr.options.choices import (
     foreign_options,
@@ -26,26 +24,3 @@ from tflm_zephyr.options.table import (
     ModelConfig,
     PreallocatedConfig,
 )
-
-__all__ = [
-    "COMPILED",
-    "INTERPRETER",
-    "ONLINE",
-    "RENAMED",
-    "STATIC",
-    "AppConfig",
-    "CustomOperatorConfig",
-    "LibraryConfig",
-    "ModelConfig",
-    "PreallocatedConfig",
-    "Row",
-    "app_file",
-    "foreign_options",
-    "implied_backend",
-    "listed",
-    "options_of",
-    "refuse_exclusions",
-    "refuse_foreign",
-    "rows_of",
-    "with_given",
-]

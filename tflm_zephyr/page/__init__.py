@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents -> an HTML page that people pass around, pictures, a summary in Markdown; what changed between two."""
 
-from __future__ import annotations
-
 from tflm_zephyr.page.arena_picture import arena_picture
 from tflm_zephyr.page.arena_text import ArenaStep, ArenaText, arena_text
 from tflm_zephyr.page.bundle import Bundle, bundle
@@ -12,21 +10,3 @@ from tflm_zephyr.page.front_picture import front_picture
 from tflm_zephyr.page.html import MADE_HERE, page
 from tflm_zephyr.page.markdown import summary
 from tflm_zephyr.page.views import key_figures
-
-__all__ = [
-    "MADE_HERE",
-    "ArenaStep",
-    "ArenaText",
-    "Bundle",
-    "Picture",
-    "arena_picture",
-    "arena_text",
-    "bundle",
-    "comparison",
-    "front_picture",
-    "key_figures",
-    "page",
-    "png",
-    "summary",
-    "svg",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of tensors: quantisation, arrays and data sets in files, comparison."""
 
-from __future__ import annotations
-
 from tflm_zephyr.tensors.array_files import LIMIT_BYTES, parse_npy, parse_npz
 from tflm_zephyr.tensors.comparison import Difference, compare_tensors
 from tflm_zephyr.tensors.dataset import Dataset, dataset_of, load_dataset, quantise, suits, with_class_numbers
@@ -17,26 +15,3 @@ from tflm_zephyr.tensors.quantisation import (
     raw_elements,
     real_values,
 )
-
-__all__ = [
-    "LIMIT_BYTES",
-    "Dataset",
-    "Difference",
-    "TensorLike",
-    "compare_tensors",
-    "dataset_of",
-    "element_type",
-    "elements",
-    "form_of",
-    "input_forms",
-    "limits",
-    "load_dataset",
-    "output_forms",
-    "parse_npy",
-    "parse_npz",
-    "quantise",
-    "raw_elements",
-    "real_values",
-    "suits",
-    "with_class_numbers",
-]

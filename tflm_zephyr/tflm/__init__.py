@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLM revisions as values, op resolver, sources, struct sizes."""
 
-from __future__ import annotations
-
 from tflm_zephyr.tflm import op_resolver, sources
 from tflm_zephyr.tflm.op_resolver import CustomOperator, shipped_operator_table
 from tflm_zephyr.tflm.pins import (
@@ -19,25 +17,3 @@ from tflm_zephyr.tflm.pins import (
 from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
 from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, StructSizes, cortex_m_sizes
 from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
-
-__all__ = [
-    "ALIGNMENT",
-    "BOARD_SIZES_FILE",
-    "KERNEL_SIZES_FILE",
-    "KNOWN_PINS",
-    "PINNED_REVISION",
-    "PINNED_ZEPHYR",
-    "ZEPHYR_4_4_REVISION",
-    "CustomOperator",
-    "StructSizes",
-    "TflmRevision",
-    "ZephyrVersion",
-    "cortex_m_sizes",
-    "data_folder",
-    "known_revision",
-    "op_resolver",
-    "shipped_operator_table",
-    "sized_revision",
-    "sources",
-    "tflm_of",
-]

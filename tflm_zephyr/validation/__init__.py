@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A device against the reference: verification, divergence, accuracy, profiles, measured arena sizes."""
 
-from __future__ import annotations
-
 from tflm_zephyr.validation import profile
 from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
 from tflm_zephyr.validation.arena_sizing import (
@@ -21,46 +19,3 @@ from tflm_zephyr.validation.labels import SampleOutputs, check_labels, load_labe
 from tflm_zephyr.validation.profile import Cost, CostChange, MeasuredProfile, as_json
 from tflm_zephyr.validation.verification import Failure, Verification, random_samples, verify
 from tflm_zephyr.validation.worst_cases import WorstCase, worst_cases
-
-__all__ = [
-    "ARENA",
-    "BUDGET_FILE",
-    "INSTRUCTIONS",
-    "STEP",
-    "Accuracy",
-    "Budget",
-    "BuildApp",
-    "Cost",
-    "CostChange",
-    "Deviation",
-    "DifferingOperator",
-    "DivergenceSearch",
-    "Emulation",
-    "Failure",
-    "MeasuredProfile",
-    "MeasuredSizes",
-    "ModelSize",
-    "OperatorInput",
-    "SampleOutputs",
-    "Spending",
-    "Verification",
-    "WorstCase",
-    "as_json",
-    "check_labels",
-    "deviate",
-    "deviation_host",
-    "emulator_for",
-    "evaluate_host",
-    "invoke_all",
-    "load_budget",
-    "load_labels",
-    "measure_app",
-    "profile",
-    "random_samples",
-    "ranked_classes",
-    "score",
-    "shown_values",
-    "spendings",
-    "verify",
-    "worst_cases",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's line protocol -> results of its self-test."""
 
-from __future__ import annotations
-
 from tflm_zephyr.device.console.arena_search import (
     MeasuredArena,
     SelfTestEnding,
@@ -11,16 +9,3 @@ from tflm_zephyr.device.console.arena_search import (
 )
 from tflm_zephyr.device.console.gather import gather_results
 from tflm_zephyr.device.console.result import Arena, Check, Output, RunResult, SelfTestRun
-
-__all__ = [
-    "Arena",
-    "Check",
-    "MeasuredArena",
-    "Output",
-    "RunResult",
-    "SelfTestEnding",
-    "SelfTestRun",
-    "gather_results",
-    "measure_arenas",
-    "self_test_endings",
-]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model on one device, driven from this host: over a port, in QEMU, with TFLM here, or from a recording."""
 
-from __future__ import annotations
-
 from tflm_zephyr.device.session import opening
 from tflm_zephyr.device.session.base import (
     Captured,
@@ -15,16 +13,3 @@ from tflm_zephyr.device.session.base import (
 )
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.target import DeviceTarget
-
-__all__ = [
-    "Captured",
-    "DeviceTarget",
-    "Hello",
-    "Invocation",
-    "Profile",
-    "Session",
-    "SessionCapabilities",
-    "TensorInfo",
-    "open_session",
-    "opening",
-]
