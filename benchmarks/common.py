@@ -21,7 +21,7 @@ from tflm_zephyr.boards.board import load_board  # noqa: E402
 from tflm_zephyr.build.toolchain import Toolchain, detect_toolchain  # noqa: E402
 from tflm_zephyr.build.west import Build, BuildRequest, build  # noqa: E402
 from tflm_zephyr.build.workspace import Workspace, find_workspace  # noqa: E402
-from tflm_zephyr.device.console.gather import gather_result  # noqa: E402
+from tflm_zephyr.device.console.gather import gather_results  # noqa: E402
 from tflm_zephyr.device.console.result import RunResult  # noqa: E402
 from tflm_zephyr.device.transport.qemu import QemuLink  # noqa: E402
 from tflm_zephyr.errors import BoardError, BuildError, ToolError  # noqa: E402
@@ -86,7 +86,7 @@ def emulated(built: Build) -> RunResult:
     spec = load_board(built.board).qemu
     if spec is None:
         raise BoardError("QEMU does not emulate it", where=built.board, hint="Take mps2/an385")
-    return gather_result(QemuLink(spec, built.elf), timeout_s=600, silence_s=60)
+    return gather_results(QemuLink(spec, built.elf), models=1, timeout_s=600, silence_s=60)[0]
 
 
 def clock_hz(board: str) -> int:

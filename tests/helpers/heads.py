@@ -47,7 +47,8 @@ def better_order(
 
 def best_order(model: Model, library: KernelLibrary, *, in_place: bool = False) -> scheduling.Order:
     """The order of the model's operators that needs fewest bytes at once."""
-    return scheduling.best_order(analyse(model, library.scratch), library, in_place=in_place)
+    graph = analyse(model, library.scratch)
+    return scheduling._best_order(graph, library, scheduling._dependencies(graph.model, library), in_place)
 
 
 def arenas(

@@ -17,7 +17,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "arena.in_place_pairs": "arena.in_place_check",
     "arena.scheduling": "arena.schedule_costs",
     "codegen.shared_arena": "arena.shared_arena",
-    "codegen.static_plan": "arena.static_plan codegen.backends.interpreter_model",
+    "codegen.backends.interpreter_model": "arena.static_plan",
     "arena.preallocated": "codegen.preallocated_buffers",
     "memory_planner.packing": "memory_planner.skyline memory_planner.time_sections",
     "row_planner.schedule": "row_planner.chain",
@@ -27,7 +27,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "cli.commands.setup": "build.workspace_setup",
     # Options and texts of commands, seen on the command line.
     "cli.main": "cli.device_options cli.machine_options cli.options cli.version cli.commands.boards"
-    " cli.commands.device cli.commands.host cli.commands.outcome cli.commands.footprint cli.commands.unused_flags"
+    " cli.commands.device cli.commands.host cli.commands.outcome cli.commands.footprint"
     " __main__",
     "cli.commands.generate": "cli.app_options cli.commands.configuration cli.commands.app_writing cli.report.front",
     "codegen.library": "cli.commands.library",
@@ -36,8 +36,7 @@ NEIGHBOURS: Mapping[str, str] = {
     " validation.evaluation.pool validation.evaluation.state",
     "validation.profile": "cli.commands.profile cli.report.profile",
     "page.html": "cli.commands.report page.bundle page.views",
-    "validation.verification": "cli.commands.targets cli.commands.verify cli.report.verify validation.divergence"
-    " validation.invocation",
+    "validation.verification": "cli.commands.targets cli.commands.verify cli.report.verify validation.divergence",
     "cli.commands.budget": "cli.report.budget",
     "cli.commands.fit": "cli.report.fit",
     "cli.commands.infer": "cli.report.infer validation.labels",
@@ -74,9 +73,9 @@ NEIGHBOURS: Mapping[str, str] = {
     "device.console.records": "device.console.fields device.console.reader device.console.result device.console.status"
     " device.readable",
     "device.session.device_session": "device.protocol.messages device.session.base device.session.channel"
-    " device.session.console_text device.session.model_requests device.session.model_tables device.session.paused_run"
-    " device.session.refusals",
-    "device.session.opening": "device.session.host_session device.transport.host device.transport.registry"
+    " device.session.console_text device.session.model_requests device.session.model_tables"
+    " device.session.paused_run device.session.refusals",
+    "device.session.opening": "device.session.host_session device.transport.registry"
     " device.transport.routing device.transport.target",
     "device.transport.native": "device.transport.child device.transport.link",
     "host.run": "host.child",

@@ -44,16 +44,12 @@ class Order:
         return list(self.operators) != sorted(self.operators)
 
 
-def best_order(graph: Graph, library: KernelLibrary, *, in_place: bool = False) -> Order:
+def _best_order(graph: Graph, library: KernelLibrary, before: Sequence[Collection[int]], in_place: bool) -> Order:
     """The order found that needs the fewest bytes at once; the file's order where none needs fewer.
 
     Tensors and scratch buffers count. in_place: an output shares bytes with an input that dies with its operator, as
     far as the kernels of `library` allow.
     """
-    return _best_order(graph, library, _dependencies(graph.model, library), in_place)
-
-
-def _best_order(graph: Graph, library: KernelLibrary, before: Sequence[Collection[int]], in_place: bool) -> Order:
     sections = _sections(before)
     costs = Costs(graph, library, in_place)
     peaks = [max(costs.in_file_order[k] for k in section) for section in sections]

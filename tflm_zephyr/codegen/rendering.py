@@ -31,8 +31,6 @@ STARTER_BANNER = "Written once by tflm-zephyr: this file is yours."
 
 _LINK, _MODELS = PurePosixPath("src/link"), PurePosixPath("src/models")
 _COMPILED = (".S", ".c", ".cpp")
-# The part of src/link that needs neither Zephyr nor TFLM.
-_LINK_CORE = tuple(f"src/link/{name}.{kind}" for name in ("device", "frame", "mlperf") for kind in ("cpp", "hpp"))
 _CONDITIONS: Mapping[str, Callable[[AppSpec], bool]] = {_LINK.as_posix(): lambda app: app.program.host_link}
 """Files, or folders of files, in templates/app/common that only some apps have."""
 
@@ -117,12 +115,6 @@ def render_starters(spec: AppSpec) -> dict[str, bytes]:
 def _folder(backend: Backend) -> str:
     """The folder of the backend's templates below templates/; an absolute path for one elsewhere."""
     return (PurePosixPath("app") / backend.templates).as_posix()
-
-
-def render_link() -> dict[str, bytes]:
-    """The part of tflm/src/link that needs neither Zephyr nor TFLM, as `render` has it: path -> content."""
-    env = environment("app/common")
-    return {path: broken(env.get_template(f"{path}.j2").render()).encode() for path in _LINK_CORE}
 
 
 def measures_arenas(spec: AppSpec) -> bool:

@@ -33,33 +33,9 @@ def load_problem(path: Path) -> Problem:
 def read_problem(text: str, *, alignment: int = 1, name: str = "problem") -> Problem:
     """The problem in a minimalloc CSV; sizes in bytes, lifespans half-open. `name` is shown in errors.
 
-    The column `offset` of a solution is ignored: `read_plan` reads it.
+    The column `offset` of a solution is ignored.
     Raises PlanError naming the line for a missing column, a bad number, or an id that is there twice.
     """
-    return _read(text, alignment, name)[0]
-
-
-def read_plan(text: str, *, alignment: int = 1, name: str = "plan") -> Plan:
-    """The plan in a CSV that has an `offset` in every row, as `dump` and minimalloc write it."""
-    problem, offsets = _read(text, alignment, name)
-    given = tuple(offset for offset in offsets if offset is not None)
-    if len(given) != len(offsets):
-        missing = problem.buffers[offsets.index(None)].id
-        raise PlanError(f"buffer {missing} has no offset", where=name)
-    return Plan(problem, given, "given")
-
-
-def dump_plan(plan: Plan) -> str:
-    """The plan as minimalloc writes solutions: the problem's columns and `offset`, one line a buffer."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*_NEEDED, "offset"])
-    for buffer, offset in zip(plan.problem.buffers, plan.offsets, strict=True):
-        writer.writerow([buffer.id, buffer.lower, buffer.upper, buffer.size, offset])
-    return out.getvalue()
-
-
-def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | None]]:
     reader = csv.reader(io.StringIO(text))
     try:
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
@@ -73,7 +49,7 @@ def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | Non
     twice = sorted({column for column in header if header.count(column) > 1})
     if twice:
         raise PlanError(f"the header has the column {twice[0]} more than once", where=f"{name}, line 1")
-    buffers, offsets, seen = [], [], set()
+    buffers, seen = [], set()
     for line, cells in rows[1:]:
         where = f"{name}, line {line}"
         if len(cells) != len(header):
@@ -87,9 +63,18 @@ def _read(text: str, alignment: int, name: str) -> tuple[Problem, list[int | Non
             what = f"{column} {row[column][:40]!r} cannot be planned"
             raise PlanError(what, where=where, hint="Leave gaps empty, and alignment at 1")
         lower, upper, size = (_number(row[column], column, where) for column in _NEEDED[1:])
-        offsets.append(_number(row["offset"], "offset", where) if row.get("offset") else None)
         buffers.append(Buffer(row["id"], lower, upper, size))
-    return Problem(tuple(buffers), alignment, name), offsets
+    return Problem(tuple(buffers), alignment, name)
+
+
+def dump_plan(plan: Plan) -> str:
+    """The plan as minimalloc writes solutions: the problem's columns and `offset`, one line a buffer."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*_NEEDED, "offset"])
+    for buffer, offset in zip(plan.problem.buffers, plan.offsets, strict=True):
+        writer.writerow([buffer.id, buffer.lower, buffer.upper, buffer.size, offset])
+    return out.getvalue()
 
 
 def _number(cell: str, column: str, where: str) -> int:

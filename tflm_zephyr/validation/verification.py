@@ -8,18 +8,17 @@ Where TFLM's package is missing or refuses the model, they are the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tflm_zephyr.device.session import Session
+from tflm_zephyr.device.session import Invocation, Session
 from tflm_zephyr.errors import ModelError, ToolError
 from tflm_zephyr.host import NAMES, PACKAGES, HostLimits, HostRun, OnRun, available, run_many, seeded_inputs
 from tflm_zephyr.model import Model, normalised_for_litert, without_offline_plan
 from tflm_zephyr.tensors import Difference, compare_tensors, output_forms
 from tflm_zephyr.validation import divergence
 from tflm_zephyr.validation.inputs.sample import Sample
-from tflm_zephyr.validation.invocation import invoke_all
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,11 @@ class Verification:
     def passed(self) -> bool:
         """Whether no sample differs."""
         return self.failure is None
+
+
+def invoke_all(session: Session, samples: Sequence[Sample]) -> Iterator[Invocation]:
+    """Yields each sample's invocation; a fresh sample starts from the model's initial state."""
+    return session.invoke_many([sample.inputs for sample in samples], [sample.fresh for sample in samples])
 
 
 def random_samples(model: Model, count: int, seed: int) -> list[Sample]:

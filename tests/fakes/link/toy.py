@@ -8,7 +8,8 @@ import select
 import subprocess
 from pathlib import Path
 
-from tflm_zephyr.codegen.rendering import render_link
+from tflm_zephyr.codegen.line_breaks import broken
+from tflm_zephyr.codegen.rendering import environment
 from tflm_zephyr.device.transport.link import Capabilities, LinkEndedError
 
 HERE = Path(__file__).parent
@@ -32,6 +33,13 @@ def folded(data: bytes) -> bytes:
     for k, byte in enumerate(data):
         found[k % 64] = (31 * found[k % 64] + byte) & 0xFF
     return bytes(found)
+
+
+def render_link() -> dict[str, bytes]:
+    """The part of tflm/src/link that needs neither Zephyr nor TFLM, as an app has it: path -> content."""
+    env = environment("app/common")
+    names = [f"src/link/{name}.{kind}" for name in ("device", "frame", "mlperf") for kind in ("cpp", "hpp")]
+    return {name: broken(env.get_template(f"{name}.j2").render()).encode() for name in names}
 
 
 def sources(folder: Path) -> Path:

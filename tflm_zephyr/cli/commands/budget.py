@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.cli.commands.device import DEFAULT_TIMEOUT_S, refuse_host_link, self_test
-from tflm_zephyr.cli.commands.outcome import Done, Say
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.report import budget as report
 from tflm_zephyr.codegen import AppManifest, load_manifest
 from tflm_zephyr.device.transport import DeviceTarget, route

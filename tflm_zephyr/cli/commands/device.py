@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tflm_zephyr.boards import Board, load_board
 from tflm_zephyr.build import Workspace, detect_toolchain, find_workspace, in_workspace, west
-from tflm_zephyr.cli.commands.outcome import Done, Say
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.progress import progress
 from tflm_zephyr.cli.report import text
 from tflm_zephyr.codegen import AppManifest, AppRequest, load_manifest

@@ -12,9 +12,8 @@ from pathlib import Path
 from tflm_zephyr.cli.commands.app_writing import write_app
 from tflm_zephyr.cli.commands.configuration import backend_notes, boards_of, compiler_for, config_of, tflm_for
 from tflm_zephyr.cli.commands.fit import board_fits
-from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.commands.retraining import previous_app, update_of, with_new_models
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.progress import reference_runs
 from tflm_zephyr.cli.report import fit as report_fit
 from tflm_zephyr.cli.report import text

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.commands.configuration import board_with, boards_of, tflm_for
-from tflm_zephyr.cli.commands.outcome import Done, Say
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.report import plan as report
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.files import write_atomically, write_new

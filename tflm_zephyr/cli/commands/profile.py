@@ -7,9 +7,8 @@ import argparse
 import json
 
 from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_all
-from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.commands.targets import host_model, one_target, opened
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import profile as report
 from tflm_zephyr.device.session import Session
 from tflm_zephyr.documents import enveloped

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, tflm_for
-from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.commands.plan import with_compiled
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.report import compare as report
 from tflm_zephyr.cli.report import plan as plan_report
 from tflm_zephyr.codegen import AppManifest, AppRequest, app_kernels, load_config, load_manifest, own_path

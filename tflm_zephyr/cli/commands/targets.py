@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from tflm_zephyr.cli.commands.outcome import Say
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.commands.outcome import Say, refuse_flags
 from tflm_zephyr.codegen import identifier, load_config, load_manifest
 from tflm_zephyr.device.session import DeviceTarget, Hello, Session, open_session
 from tflm_zephyr.device.transport import Capabilities, route

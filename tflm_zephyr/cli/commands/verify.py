@@ -7,9 +7,8 @@ import argparse
 from pathlib import Path
 
 from tflm_zephyr.cli.commands.infer import host_front_end, input_options, read_all
-from tflm_zephyr.cli.commands.outcome import Done, Say
+from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.commands.targets import can, host_model, one_target, opened
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
 from tflm_zephyr.cli.progress import progress, reference_runs
 from tflm_zephyr.cli.report import verify as report
 from tflm_zephyr.codegen import own_path

@@ -11,12 +11,12 @@ from tflm_zephyr.codegen.escape import c_float
 from tflm_zephyr.compiler import Geometry, Kernel, KernelCall, Library, Rounding, TemplateArgument, structs
 from tflm_zephyr.compiler import operands as ops
 from tflm_zephyr.compiler import row_operands as rows
+from tflm_zephyr.costs import FAST
 from tflm_zephyr.model import TensorType
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 """The value that CMSIS-NN's functions return when their arguments are right."""
 _LOWEST = -(2**31)
-_FAST = "tflm_fast"
 
 
 def number(value: float) -> str:
@@ -192,8 +192,8 @@ def class_of(value: Geometry | Rounding) -> str:
     """A class among the arguments of one of our kernels' template."""
     if isinstance(value, Rounding):
         arguments = (class_of(one) if isinstance(one, Rounding) else number(one) for one in value.arguments)
-        return f"{_FAST}::{value.form}<{', '.join(arguments)}>"
-    return f"{_FAST}::Geometry<{', '.join(str(one) for one in vars(value).values())}>"
+        return f"{FAST}::{value.form}<{', '.join(arguments)}>"
+    return f"{FAST}::Geometry<{', '.join(str(one) for one in vars(value).values())}>"
 
 
 def aliases(kernel: Kernel) -> Iterator[str]:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
+from tflm_zephyr.arena import static_arena
 from tflm_zephyr.boards import CMSIS_NN
 from tflm_zephyr.codegen.backends.backend import BuildSetup
-from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec
+from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec, StaticPlan
 from tflm_zephyr.codegen.escape import c_string
 from tflm_zephyr.codegen.preallocated_buffers import buffer_specs
 from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.spec import ArenaSpec
-from tflm_zephyr.codegen.static_plan import with_static_plan
 from tflm_zephyr.kernels import typed_registration, uses_of
+from tflm_zephyr.model import planned
 from tflm_zephyr.options import STATIC
 from tflm_zephyr.tflm import op_resolver
 
@@ -33,8 +35,25 @@ def interpreter_model(item: PreparedModel, setup: BuildSetup) -> tuple[Interpret
         preallocated=buffer_specs(item.model, item.config),
     )
     if item.config.plan == STATIC:
-        return with_static_plan(runtime, item)
+        return _with_static_plan(runtime, item)
     return runtime, _arena(item)
+
+
+def _with_static_plan(runtime: InterpreterSpec, item: PreparedModel) -> tuple[InterpreterSpec, ArenaSpec]:
+    """`runtime` with a table instead of an offline plan, and its arena.
+
+    The app answers TFLM's requests from the table's sizes and offsets, and refuses any other. Raises PlanError, as
+    arena.static_arena does.
+    """
+    arena = static_arena(item.plan)
+    slots = tuple(zip(arena.plan.problem.sizes, arena.plan.offsets, strict=True))
+    table = StaticPlan(slots, arena.plan.size_bytes)
+    data = planned(item.running, None)
+    size = arena.size
+    return (
+        replace(runtime, data=data, planned=False, static_plan=table),
+        ArenaSpec(size.bytes, size.source, size.note),
+    )
 
 
 def linked_names(item: PreparedModel, setup: BuildSetup, *, without: Collection[str]) -> tuple[str, ...]:

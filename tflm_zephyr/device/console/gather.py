@@ -16,18 +16,6 @@ from tflm_zephyr.errors import DeviceError
 _BANNER = re.compile(rb"\*\*\* Booting ")
 
 
-def gather_result(
-    link: Link,
-    *,
-    timeout_s: float = 60.0,
-    silence_s: float = 15.0,
-    action: Callable[[], None] | None = None,
-    on_line: Callable[[str], None] | None = None,
-) -> RunResult:
-    """The result of an app with one model; see gather_results."""
-    return gather_results(link, models=1, timeout_s=timeout_s, silence_s=silence_s, action=action, on_line=on_line)[0]
-
-
 def gather_results(
     link: Link,
     *,

@@ -46,12 +46,6 @@ def encode(body: bytes) -> bytes:
     return b"\0\xfe" + coded + b"\0"
 
 
-def encoded_bytes(body_bytes: int) -> int:
-    """The largest size in bytes of a frame with a body of `body_bytes`."""
-    inner = body_bytes + CRC_BYTES
-    return inner + inner // 254 + 4
-
-
 def most_body_bytes(encoded: int) -> int:
     """The largest body in bytes whose frame is never longer than `encoded` bytes."""
     inner = (encoded - 4) * 254 // 255

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.device.protocol import frames
@@ -55,15 +55,9 @@ class _Sent:
 class Channel:
     """One session with a device over an open link."""
 
-    def __init__(
-        self,
-        link: Link,
-        text: ConsoleText,
-        *,
-        sessions: Callable[[], int] = lambda: secrets.randbits(32) or 1,
-    ) -> None:
-        """A link that `reopens` is opened again when it ended. `sessions`: numbers for new sessions."""
-        self._link, self._text, self._sessions = link, text, sessions
+    def __init__(self, link: Link, text: ConsoleText) -> None:
+        """A link that `reopens` is opened again when it ended."""
+        self._link, self._text = link, text
         self._decoder = frames.Decoder()
         self._session = 0
         self._next = 1
@@ -92,7 +86,7 @@ class Channel:
 
     def hello(self, request: Request, patience_s: float) -> Message:
         """Begin a new session, whatever the device was doing; call `widen` next."""
-        self._session, self._next = self._sessions(), 0
+        self._session, self._next = secrets.randbits(32) or 1, 0
         self._window_bytes = _FIRST_WINDOW_BYTES
         self._sent.clear()
         self._unread = 0

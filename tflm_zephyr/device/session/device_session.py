@@ -46,15 +46,13 @@ class DeviceSession(Session):
         on_text: Callable[[str], None] | None = None,
         reply_timeout_s: float = 10.0,
         run_timeout_s: float = 600.0,
-        sessions: Callable[[], int] | None = None,
     ) -> None:
-        """For the options see DeviceTarget. `sessions`: numbers for new sessions."""
+        """For the options see DeviceTarget."""
         self._link, self._model, self._expect = link, model, dict(expect or {})
         self._capabilities = SessionCapabilities(counts_ticks=link.capabilities.counts_ticks)
         self._reply_s, self._run_s = reply_timeout_s, run_timeout_s
         self._text = ConsoleText(link.name, on_text)
-        kwargs = {} if sessions is None else {"sessions": sessions}
-        self._channel = Channel(link, self._text, **kwargs)
+        self._channel = Channel(link, self._text)
         self._requests: ModelRequests | None = None
         self._closed = False
 

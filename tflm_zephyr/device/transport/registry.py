@@ -6,12 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tflm_zephyr.device.transport import host, native, qemu, recording, serial_port
+from tflm_zephyr.device.transport import native, qemu, recording, serial_port
+from tflm_zephyr.device.transport.link import Capabilities
 from tflm_zephyr.device.transport.target import Transport
 
+# TFLM on this host: no bytes go anywhere; a session runs the model in a child process.
+_HOST = Transport(
+    "host",
+    Capabilities(carries_bytes=False, counts_ticks=False),
+    lambda target, board: target.host_model is not None,
+    None,
+)
 _ALL = (
     recording.TRANSPORT,
-    host.TRANSPORT,
+    _HOST,
     serial_port.TRANSPORT,
     qemu.TRANSPORT,
     native.TRANSPORT,

@@ -14,8 +14,9 @@ import pytest
 from tests.fakes.device import PtyDevice, Step
 from tests.fakes.records import BANNER, as_bytes, begin, self_test
 from tests.fakes.scripted_link import ScriptedLink
+from tests.helpers.self_tests import gather_result
 from tflm_zephyr.boards.board import QemuSpec
-from tflm_zephyr.device.console.gather import gather_result, gather_results
+from tflm_zephyr.device.console.gather import gather_results
 from tflm_zephyr.device.console.result import RunResult
 from tflm_zephyr.device.transport.qemu import QemuLink
 from tflm_zephyr.device.transport.serial_port import SerialLink

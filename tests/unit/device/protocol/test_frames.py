@@ -20,9 +20,15 @@ from tflm_zephyr.device.protocol.frames import (
     Frame,
     Text,
     encode,
-    encoded_bytes,
     most_body_bytes,
 )
+
+
+def encoded_bytes(body_bytes: int) -> int:
+    """The largest size in bytes of a frame with a body of `body_bytes`."""
+    inner = body_bytes + CRC_BYTES
+    return inner + inner // 254 + 4
+
 
 TEXTS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1).map(str.encode)
 

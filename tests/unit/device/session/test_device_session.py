@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.link import toy
-from tests.fakes.link.toy import BYTES, ToyLink, expected
+from tests.fakes.link.toy import BYTES, ToyLink, expected, render_link
 from tflm_zephyr.boards.board import load_board
-from tflm_zephyr.codegen.rendering import render_link
 from tflm_zephyr.device.protocol import frames, messages
 from tflm_zephyr.device.protocol.messages import Kind, Message, Status
 from tflm_zephyr.device.session.device_session import DeviceSession

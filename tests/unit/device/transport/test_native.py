@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.records import BANNER, as_bytes, self_test
-from tflm_zephyr.device.console.gather import gather_result
+from tests.helpers.self_tests import gather_result
 from tflm_zephyr.device.session.opening import open_session
 from tflm_zephyr.device.transport.link import LinkEndedError, Opened
 from tflm_zephyr.device.transport.native import NativeLink
