@@ -62,9 +62,10 @@ NAMESPACE = re.compile(
     r"|(\w.* )?\(?(tflite|models::net|tflm_app|flatbuffers|flexbuffers|(vtable|typeinfo|typeinfo name) for tflite)::"
 )
 
-# The module's own options, and what C++ with its standard headers takes.
+# The module's own options, the checksum of its checks, and what C++ with its standard headers takes.
 SELECTED = re.compile(
     r"CONFIG_(ZEPHYR_)?TFLM_ZEPHYR"
+    r"|CONFIG_CRC="
     r"|CONFIG_((STD_)?CPP\w*|STATIC_INIT_GNU|REQUIRES_FULL_LIBC|\w*LIBCPP\w*)="
 )
 

@@ -177,7 +177,8 @@ def _bounds(link: _Link, orders: Sequence[_Order], sizes: Sequence[int]) -> tupl
         difference = order.difference if enters and leaves else (-_UNBOUND, _UNBOUND)
         if enters and link.leaving == link.entering:
             difference = 0, 0
-        found[(order.lowest, order.room + one, order.room + other, *difference)] = None
+        bounds = order.lowest, order.room + one, order.room + other, *difference
+        found[bounds] = None
     return (enters, leaves), list(found)
 
 
