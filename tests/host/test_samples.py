@@ -11,7 +11,7 @@ from tflm_zephyr.host.run import run_many
 from tflm_zephyr.model.reader import load_model
 from tflm_zephyr.model.writer import misaligned_buffers
 from tflm_zephyr.tensors.dataset import load_dataset, quantise
-from tflm_zephyr.validation.accuracy import deviation_host, evaluate_host
+from tflm_zephyr.validation.accuracy import evaluate_host
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 DIGITS, DIGITS_TEST = SAMPLES / "digits/digits.tflite", SAMPLES / "digits/test.npz"
@@ -64,7 +64,7 @@ def test_hello_world_is_near_the_sine_on_both_engines() -> None:
     data = load_dataset(SINE_TEST)
     assert len(data) == 64
     for engine in ("tflm", "litert"):
-        found = deviation_host(SINE.read_bytes(), data, engine=engine)
+        found = evaluate_host(SINE.read_bytes(), data, engine=engine)
         assert found.mean_absolute < 0.03 and found.largest < 0.06
 
 

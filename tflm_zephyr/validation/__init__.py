@@ -2,7 +2,7 @@
 """A device against the reference: verification, divergence, accuracy, profiles, measured arena sizes."""
 
 from tflm_zephyr.validation import profile
-from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, deviation_host, evaluate_host, score
+from tflm_zephyr.validation.accuracy import Accuracy, Deviation, deviate, evaluate_host, score
 from tflm_zephyr.validation.arena_sizing import (
     STEP,
     BuildApp,

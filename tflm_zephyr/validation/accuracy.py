@@ -9,7 +9,7 @@ from math import prod
 
 from tflm_zephyr.errors import ToolError
 from tflm_zephyr.host import run_many
-from tflm_zephyr.model import Model, parse_model
+from tflm_zephyr.model import parse_model
 from tflm_zephyr.tensors import Dataset, TensorLike, output_forms, quantise, real_values
 
 
@@ -86,18 +86,11 @@ def deviate(tensor: TensorLike, dataset: Dataset, outputs: Sequence[bytes]) -> D
     )
 
 
-def evaluate_host(model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm") -> Accuracy:
-    """Run a classifier over the data set on this machine, in one child. Raises as `score` and `run_many`."""
+def evaluate_host(model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm") -> Accuracy | Deviation:
+    """Run a model over the data set on this machine, in one child: a classifier where the data has classes.
+
+    Raises as `score` or `deviate`, and `run_many`.
+    """
     model = parse_model(model_bytes)
-    return score(output_forms(model)[0], dataset, _outputs(model, dataset, engine))
-
-
-def deviation_host(model_bytes: bytes, dataset: Dataset, *, engine: str = "tflm") -> Deviation:
-    """Run a regressor over the data set on this machine. Raises as `deviate` and `run_many`."""
-    model = parse_model(model_bytes)
-    return deviate(output_forms(model)[0], dataset, _outputs(model, dataset, engine))
-
-
-def _outputs(model: Model, dataset: Dataset, engine: str) -> list[bytes]:
-    """The first output for each sample."""
-    return [run[0] for run in run_many(model.data, quantise(model, dataset), engine=engine).runs]
+    outputs = [run[0] for run in run_many(model.data, quantise(model, dataset), engine=engine).runs]
+    return (score if dataset.has_classes else deviate)(output_forms(model)[0], dataset, outputs)

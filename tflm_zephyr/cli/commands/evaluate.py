@@ -24,7 +24,6 @@ from tflm_zephyr.validation import (
     Deviation,
     check_labels,
     deviate,
-    deviation_host,
     evaluate_host,
     load_labels,
     score,
@@ -76,10 +75,8 @@ def _float_model(args: argparse.Namespace, data: Labelled, found: Accuracy | Dev
     if args.data.is_dir():
         raise AppError("takes the real values of an .npz", where="--float", hint="Evaluate an .npz, or leave it out")
     engine = next((name for name in ("litert", "tflm") if available(name)), "litert")
-    judge = evaluate_host if isinstance(found, Accuracy) else deviation_host
-    return report.float_model(
-        args.float, NAMES[engine], judge(load_model(args.float).data, data.dataset, engine=engine), found
-    )
+    by_float = evaluate_host(load_model(args.float).data, data.dataset, engine=engine)
+    return report.float_model(args.float, NAMES[engine], by_float, found)
 
 
 def _all_at_once(

@@ -17,7 +17,7 @@ from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import run_many
 from tflm_zephyr.model import parse_model
 from tflm_zephyr.tensors import load_dataset, with_class_numbers
-from tflm_zephyr.validation import Accuracy, Deviation, deviation_host, evaluate_host
+from tflm_zephyr.validation import Accuracy, Deviation, evaluate_host
 
 _FLOAT_TOLERANCE = 1e-5  # kFloatTolerance in the app's self_test.cpp
 
@@ -53,7 +53,7 @@ def run_host(args: argparse.Namespace, say: Say) -> Done:
 
 def _data(spec: ModelSpec, path: Path) -> Accuracy | Deviation:
     dataset = with_class_numbers(load_dataset(path), prod(spec.outputs[0].shape))
-    return (evaluate_host if dataset.has_classes else deviation_host)(spec.runtime.data, dataset)
+    return evaluate_host(spec.runtime.data, dataset)
 
 
 def _self_test(spec: ModelSpec, manifest: AppManifest) -> RunResult:

@@ -142,8 +142,8 @@ def _quality(item: ModelConfig, new: bytes, old: bytes | None) -> Quality | None
 
 
 def _evaluated(model: bytes, data: Dataset) -> Accuracy | Deviation:
-    from tflm_zephyr.validation import deviation_host, evaluate_host
+    from tflm_zephyr.validation import evaluate_host
 
     main = parse_model(model).main
     data = with_class_numbers(data, prod(main.tensors[main.outputs[0]].shape))
-    return (evaluate_host if data.has_classes else deviation_host)(model, data)
+    return evaluate_host(model, data)

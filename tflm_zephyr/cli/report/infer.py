@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tflm_zephyr.cli.report.words import first_values
 from tflm_zephyr.device.session import Hello, TensorInfo
 from tflm_zephyr.documents import enveloped
 from tflm_zephyr.tensors import raw_elements, real_values
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import numpy
 
 _SHOWN_CHOICES = 3
-_SHOWN_VALUES = 16
 FORMATS = ("json", "csv", "npz")
 
 
@@ -78,9 +78,7 @@ def _lines(hello: Hello, answer: SampleOutputs, labels: Sequence[str], *, raw: b
 
 
 def _values(output: TensorInfo, data: bytes, *, raw: bool) -> str:
-    values = shown_values(output, data, raw=raw)
-    more = len(values) - _SHOWN_VALUES
-    return " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES]) + (f" ... and {more} more" if more > 0 else "")
+    return first_values(shown_values(output, data, raw=raw))
 
 
 def plain(hello: Hello, answers: Sequence[SampleOutputs], labels: Sequence[str], *, raw: bool) -> dict[str, Any]:

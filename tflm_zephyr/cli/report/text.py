@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.cli.report.plan import arena_json
-from tflm_zephyr.cli.report.words import count
+from tflm_zephyr.cli.report.words import count, first_values
 from tflm_zephyr.model import TensorType
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tflm_zephyr.device.console import RunResult, SelfTestRun
     from tflm_zephyr.host import TailSection
     from tflm_zephyr.validation import Accuracy, Deviation
-
-_SHOWN_VALUES = 16
 
 
 @dataclass(frozen=True)
@@ -223,20 +221,14 @@ def _run(run: SelfTestRun, scales: Sequence[tuple[float, int] | None]) -> Iterab
     yield f"  run {run.run}{ticks}"
     for output in run.outputs:
         check = next((check for check in run.checks if check.index == output.index), None)
-        yield f"    output {output.index} ({output.type}): {_shown(element_values(output.type, output.data))}"
+        yield f"    output {output.index} ({output.type}): {first_values(element_values(output.type, output.data))}"
         if scales[output.index] is not None:
             real = real_values(output.type, output.data, scales[output.index])
-            yield f"      dequantised: {_shown(real)}"
+            yield f"      dequantised: {first_values(real)}"
         if check is not None and check.result == "fail":
             yield f"      differs from the reference at byte {check.first}: {check.got}, not {check.want}"
         elif check is not None:
             yield f"      {'equal to' if check.exact is not False else 'within 1e-5 of'} the reference"
-
-
-def _shown(values: Sequence[float]) -> str:
-    shown = " ".join(f"{value:.6g}" for value in values[:_SHOWN_VALUES])
-    more = len(values) - _SHOWN_VALUES
-    return shown + (f" ... and {more} more" if more > 0 else "")
 
 
 def real_values(kind: str, data: bytes, scale: tuple[float, int] | None) -> list[float]:
