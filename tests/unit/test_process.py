@@ -145,7 +145,7 @@ def test_a_killed_process_leaves_neither_children_nor_folders(tmp_path: Path, ki
     assert emptied(folder)
 
 
-def test_a_folder_whose_path_has_two_lines_leaves_the_first_lines_folder(
+def test_a_path_of_two_lines_leaves_the_first_lines_folder(
     tmp_path: Path, killed: Callable[[str], Path]
 ) -> None:
     (tmp_path / "a").mkdir()
