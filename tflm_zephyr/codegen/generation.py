@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from tflm_zephyr.tflm import TflmRevision
 class Generated:
     """An app to be rendered, its manifest, remarks for the user, and the files of golden runs by path.
 
-    `config` is what it was made from.
+    `config` is what it was made from; `shared` has the work that other ways of it share.
     """
 
     spec: AppSpec
@@ -43,6 +43,7 @@ class Generated:
     prepared: tuple[PreparedModel, ...]
     golden_files: Mapping[str, bytes]
     config: AppConfig
+    shared: SharedWork = field(default_factory=SharedWork, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,8 @@ def generate(request: AppRequest) -> Generated:
         raise AppError("no board is named", where=name, hint="Name one with --board, or under boards:")
     shared = SharedWork() if request.shared is None else request.shared
     loaded = [shared.once("load", (item.model, item.io), partial(_loaded, item)) for item in config.models]
-    kernels = shared.once(
-        "kernels", (config.kernels, config.tflm, config.models), lambda: app_kernels(config, loaded, boards, tflm)
-    )
+    key = (config.kernels, config.tflm, config.models, tuple(board.name for board in boards))
+    kernels = shared.once("kernels", key, lambda: app_kernels(config, loaded, boards, tflm))
     setup = BuildSetup(config, tflm, kernels, shared)
     pairs = list(zip(config.models, loaded, strict=True))
     chosen, why = _backend(request.backend or config.backend, pairs, setup)
@@ -100,7 +100,7 @@ def generate(request: AppRequest) -> Generated:
         remarks += more
     files = {path: data for item in built for path, data in item.golden_files.items()}
     prepared = tuple(item.prepared for item in built)
-    return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files, config)
+    return Generated(spec, _manifest(spec, setup, prepared), tuple(remarks), prepared, files, config, shared)
 
 
 def _loaded(item: ModelConfig) -> Model:

@@ -88,32 +88,28 @@ class HostLimits:
     timeout_s: float = 600.0
 
 
-def _with_safe_plan(data: bytes) -> bytes:
-    """The model without a plan that is unsafe here, as when outputs overlap inputs for other kernels only."""
+def _understood(data: bytes) -> tuple[bytes, bool]:
+    """The model for an engine, and whether its operators share a state besides variable tensors.
+
+    It has no plan that is unsafe here, as when outputs overlap inputs for other kernels only.
+    """
     from tflm_zephyr.arena import given_plan
+    from tflm_zephyr.kernels import keeps_state
     from tflm_zephyr.kernels import libraries as kernels
     from tflm_zephyr.model import parse_model, without_offline_plan
 
     try:
         model = parse_model(data)
+    except ModelError:  # the engine reports it in its own words
+        return data, False
+    state = any(keeps_state(operator.name) for subgraph in model.subgraphs for operator in subgraph.operators)
+    try:
         given_plan(model, kernels.host())
     except PlanError:
-        return without_offline_plan(model)
-    except ModelError:  # the engine reports it in its own words
-        return data
-    return data
-
-
-def _keeps_state(data: bytes) -> bool:
-    """Whether operators of the model share a state besides variable tensors."""
-    from tflm_zephyr.kernels import keeps_state
-    from tflm_zephyr.model import parse_model
-
-    try:
-        model = parse_model(data)
-    except ModelError:  # the engine reports it in its own words
-        return False
-    return any(keeps_state(operator.name) for subgraph in model.subgraphs for operator in subgraph.operators)
+        return without_offline_plan(model), state
+    except ModelError:
+        pass
+    return data, state
 
 
 def run_many(
@@ -147,6 +143,7 @@ def run_many(
     arena = limits.arena_bytes
     if arena <= 0:
         raise DeviceError(f"cannot make an arena of {arena} bytes", where=NAMES[engine])
+    safe, keeps_state = _understood(model_bytes)
     request = {
         "engine": engine,
         "runs": len(runs),
@@ -154,11 +151,11 @@ def run_many(
         "arena_bytes": arena,
         "reset": [reset] * len(runs) if isinstance(reset, bool) else list(reset),
         "tensors": list(tensors),
-        "keeps_state": _keeps_state(model_bytes),
+        "keeps_state": keeps_state,
     }
     with temporary_folder() as folder:
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        (folder / "model.tflite").write_bytes(_with_safe_plan(model_bytes))
+        (folder / "model.tflite").write_bytes(safe)
         (folder / "inputs.bin").write_bytes(b"".join(b"".join(run) for run in runs))
         done = _child(folder, engine, limits.timeout_s, on_run)
         result = _result(folder, done, engine, arena)

@@ -82,7 +82,7 @@ def board_fits(folder: Path, made: Generated, workspace: Workspace | None, runs:
     @cache
     def app_of(then: AppConfig) -> AppSpec:
         boards = tuple(given.get(name) or load_board(name) for name in dict.fromkeys(then.boards))
-        return _made(then, folder, boards, workspace).spec
+        return _made(then, folder, boards, workspace, made.shared).spec
 
     def evaluate(then: AppConfig, board: Board) -> Verdict:
         return verdict(app_of(then), board, runs.at_most(then.models))
@@ -122,12 +122,16 @@ def _compiled(
     return tuple(None if spec is None else verdict(spec, board, runs) for board in boards)
 
 
-def _made(config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None) -> Generated:
+def _made(
+    config: AppConfig, folder: Path, boards: tuple[Board, ...], workspace: Workspace | None, shared: SharedWork
+) -> Generated:
     """The app without golden runs, as those need an engine that runs the model; whatever its budgets."""
     from tflm_zephyr.codegen import generate
 
-    tflm = tflm_for(config, boards, workspace)
-    return generate(AppRequest(config, folder, tflm, boards=boards, golden=False, compiler=compiler_for(folder)))
+    tflm, compiler = tflm_for(config, boards, workspace), compiler_for(folder)
+    return generate(
+        AppRequest(config, folder, tflm, boards=boards, golden=False, compiler=compiler, shared=shared)
+    )  # fmt: skip
 
 
 def _sure(made: Generated) -> tuple[bool, ...]:
