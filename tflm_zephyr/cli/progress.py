@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,17 +17,18 @@ _STEP = re.compile(r"\[(\d+)/(\d+)\]")
 class Bar:
     """Counts the finished items."""
 
-    def __init__(self, shown: Any) -> None:
-        """`shown` is tqdm's bar."""
+    def __init__(self, shown: Any = None) -> None:
+        """`shown` is tqdm's bar, None for none."""
         self._shown = shown
 
     def update(self) -> None:
         """One more is done."""
-        self._shown.update()
+        if self._shown is not None:
+            self._shown.update()
 
     def at(self, done: int, total: int) -> None:
         """`done` of `total` are done."""
-        if not self._shown.disable:
+        if self._shown is not None:
             self._shown.total, self._shown.n = total, done
             self._shown.refresh()
 
@@ -38,7 +40,7 @@ class Bar:
 
     def skip(self, count: int) -> None:
         """`count` were done before: they are not part of the rate."""
-        if self._shown.disable:
+        if self._shown is None:
             return
         self._shown.initial += count
         self._shown.n += count
@@ -48,9 +50,12 @@ class Bar:
 @contextmanager
 def progress(total: int | None, what: str, unit: str, *, quiet: bool = False) -> Iterator[Bar]:
     """A bar on standard error; without a terminal, or with `quiet`, it prints nothing. `total` None: not known."""
+    if quiet or not sys.stderr.isatty():
+        yield Bar()
+        return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, disable=quiet or None, leave=False) as shown:
+    with tqdm(total=total, desc=what, unit=unit, leave=False) as shown:
         yield Bar(shown)
 
 

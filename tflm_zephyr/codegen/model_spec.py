@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from tflm_zephyr.arena import SLACK_BYTES
@@ -49,7 +50,8 @@ def built_model(
     item = backend.prepare(config, model, setup)
     runs = _NO_RUNS
     if golden.wanted:
-        runs = golden_runs(item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
+        run = partial(golden_runs, item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
+        runs = setup.shared.once("golden", (config, id(item.model), golden.app, golden.keep), run)
         if item.refusal is not None:  # as it must; LiteRT is the reference
             runs = replace(runs, refusal="", warning="", hopeless=False)
         if runs.hopeless:

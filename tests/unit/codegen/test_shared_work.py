@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 
 import pytest
 
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tflm_zephyr.arena import candidate_offsets
-from tflm_zephyr.codegen import generation, prepared_model
+from tflm_zephyr.boards import load_board
+from tflm_zephyr.cli.commands import generate
+from tflm_zephyr.codegen import generation, model_spec, prepared_model
 from tflm_zephyr.codegen.shared_work import SharedWork
 from tflm_zephyr.compiler import memory_plan, search
 from tflm_zephyr.compiler.compilation import LayerSource, UnplacedModel
@@ -35,6 +38,7 @@ def test_a_failure_is_no_result() -> None:
 WAYS = {
     "interpreter": (),
     "auto": ("--backend", "auto"),
+    "too small for the interpreter": ("--backend", "auto"),
     "compiled": ("--backend", "compiled"),
     "rows": ("--rows",),
     "fast kernels": ("--fast-kernels",),
@@ -61,18 +65,26 @@ def test_an_app_is_loaded_planned_and_packed_once(way: str, tool: Tool, monkeypa
 
         monkeypatch.setattr(owner, name, counted)
 
+    if way == "too small for the interpreter":
+        small = replace(load_board("mps2/an385"), ram_kib=8)
+        monkeypatch.setattr(generate, "boards_of", lambda config, workspace, say: (small,))
     memory_plan._packed.cache_clear()
     count(generation, "load_model", lambda path: path)
+    count(model_spec, "golden_runs", lambda *given, **options: "")
     count(prepared_model, "plan", lambda model, request: tuple(one.name for one in request.libraries))
     count(memory_plan, "pack", lambda problem, **limits: (problem, *limits.items()))
     count(candidate_offsets, "pack", lambda problem, **limits: (problem, limits["work"]))
     count(dry_runs, "scheduled", lambda chain, first, last, pace: (chain, first, last, pace))
     count(search, "plan_scopes", lambda *parts: "")
-    count(LayerSource, "parts", lambda source, fast: fast if isinstance(fast, bool) else (frozenset(fast.own), str(fast.why)))
+    count(
+        LayerSource,
+        "parts",
+        lambda source, fast: fast if isinstance(fast, bool) else (frozenset(fast.own), str(fast.why)),
+    )
     count(LayerSource, "choice", lambda source, more_flash: more_flash)
     count(UnplacedModel, "compiled", lambda parts, memory, steps, choice=None: (id(parts), id(memory)))
     model = ROOT / "samples" / "digits" / "digits.tflite"
     assert tool("generate", model, "-o", "app", "-b", "mps2/an386", "-b", "mps2/an385", *WAYS[way]).code == 0
     names = {name for name, _ in calls}
-    assert {"load_model", "plan", "parts", "pack"} <= names
+    assert {"load_model", "golden_runs", "plan", "parts", "pack"} <= names
     assert {key: times for key, times in calls.items() if times > 1} == {}
