@@ -125,17 +125,16 @@ class _DryRun:
 
     def _ensure(self, k: int, end: int) -> None:
         """Compute the rows of `k` below `end`."""
-        while self._next[k] < end:
-            row = self._next[k]
-            count = min(self._limits[k], end - row)
-            final = row + count - 1
-            for maker, window, rows, whole in self._wants[k]:
-                need = window.end(final, rows)
-                if need:
+        done, limit, wants, counts = self._next, self._limits[k], self._wants[k], self._counts[k]
+        row = done[k]
+        while row < end:
+            count = min(limit, end - row)
+            for maker, window, rows, whole in wants:
+                need = window.end(row + count - 1, rows)
+                if need and done[maker] < (whole or need):
                     self._ensure(maker, whole or need)
             self._steps.append((k, count))
-            self._next[k] += count
-            counts = self._counts[k]
+            row = done[k] = row + count
             counts[count] = counts.get(count, 0) + 1
 
     def _look_back(self) -> None:
@@ -143,24 +142,29 @@ class _DryRun:
         chain, tensors = self._chain, self._chain.tensors
         unread = {tensor: tensors[tensor].rows for tensor in self._read}
         used: dict[int, int] = {}  # the last step that reads what is in a buffer
+        windows = {k: [(w.tensor, w.stride, w.padding) for w in each] for k, each in self._windows.items()}
+        ends = {k: (chain.operations[k].writes[0], chain.operations[k].gathers) for k in windows}
+        done, most = self._next, self._most
         for step in range(len(self._steps) - 1, -1, -1):
             k, count = self._steps[step]
-            operation, end = chain.operations[k], self._next[k]
-            row = self._next[k] = end - count
-            for window in self._windows[k]:
-                first = max(0, row * window.stride - window.padding)
-                if first < unread[window.tensor]:
-                    unread[window.tensor] = first
-                used.setdefault(window.tensor, step)
-            output = operation.writes[0]
-            if operation.gathers:
+            end = done[k]
+            row = done[k] = end - count
+            for tensor, stride, padding in windows[k]:
+                first = row * stride - padding
+                if first < unread[tensor]:
+                    unread[tensor] = first if first > 0 else 0
+                if tensor not in used:
+                    used[tensor] = step
+            output, gathers = ends[k]
+            if gathers:
                 row, end = 0, int(end == self._rows[k])
             if not end:
                 continue
-            if output in self._rolling:
-                held = end - min(unread.get(output, row), row)
-                if held > self._most[output]:
-                    self._most[output] = held
+            if output in most:
+                still = unread.get(output, row)
+                held = end - (still if still < row else row)
+                if held > most[output]:
+                    most[output] = held
                 used.setdefault(output, step)
                 if held == end - row:
                     self._spans[output].append((step, used.pop(output)))
