@@ -29,7 +29,7 @@ class Operators:
             return Spec(shape, "float32")
         if like is not None:
             return Spec(shape, self.kind, scale=like.scale, zero_point=like.zero_point)
-        zero = 0 if self.kind == "int16" else self.rng.randint(-90, 90)
+        zero = 0 if self.kind == "int16" else self.rng.randint(-90, 90) + 128 * (self.kind == "uint8")
         fine = 2.0**-8 if self.kind == "int16" else 1.0
         return Spec(shape, self.kind, scale=fine * self.rng.uniform(0.01, 0.2), zero_point=zero)
 
@@ -37,6 +37,9 @@ class Operators:
         """Constant weights, with a scale for all or, where `each`, for every channel."""
         if self.kind == "float32":
             return Spec(shape, "float32", [self.rng.uniform(-1, 1) for _ in range(math.prod(shape))])
+        if self.kind == "uint8":
+            values = [self.rng.randrange(256) for _ in range(math.prod(shape))]
+            return Spec(shape, "uint8", values, scale=self.rng.uniform(0.001, 0.02), zero_point=self.rng.randrange(256))
         least, most = (-8, 7) if kind == "int4" else (-127, 127)
         values = [self.rng.randint(least, most) for _ in range(math.prod(shape))]
         scale = [self.rng.uniform(0.001, 0.02) for _ in range(channels)] if each else self.rng.uniform(0.001, 0.02)
@@ -542,11 +545,41 @@ BEYOND_TFLM: Mapping[str, tuple[Draw, Sequence[str]]] = {
 """The same of operators that LiteRT has and TFLM lacks."""
 
 
+def add_alike(ops: Operators) -> Case:
+    shape = ops.shape()
+    return Case(ops.rng.choice(("ADD", "MUL")), (ops.real(shape), ops.real(shape)), (ops.real(shape),), {})
+
+
+def softmax_of_bytes(ops: Operators) -> Case:
+    source = ops.real(ops.shape())
+    return Case("SOFTMAX", (source,), (Spec(source.shape, "uint8", scale=2.0**-8),), {"beta": 1.0})
+
+
+def to_bytes(ops: Operators) -> Case:
+    shape = ops.shape()
+    source = ops.real(shape) if ops.flag() else Spec(shape, "float32")
+    return Case("QUANTIZE", (source,), (ops.real(shape),), {})
+
+
+_LEGACY_KEYS = (
+    "AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D EXPAND_DIMS FULLY_CONNECTED MAX_POOL_2D PACK PAD PADV2 "
+    "RESHAPE SLICE SPLIT SPLIT_V SQUEEZE STRIDED_SLICE TRANSPOSE UNPACK"
+).split()
+LEGACY: Mapping[str, tuple[Draw, Sequence[str]]] = {
+    **{key: (DRAWS[key][0], ("uint8",)) for key in _LEGACY_KEYS},
+    "ADD and MUL": (add_alike, ("uint8",)),
+    "SOFTMAX": (softmax_of_bytes, ("uint8",)),
+    "QUANTIZE": (to_bytes, ("uint8",)),
+    "DEQUANTIZE": (dequantized, ("uint8",)),
+}
+"""The same with tensors of uint8, which LiteRT takes and TFLM does not."""
+
+
 def random_operators(
     seed: int, each: int = 2, draws: Mapping[str, tuple[Draw, Sequence[str]]] = DRAWS
 ) -> Iterator[Case]:
     """`each` cases of every operator and type."""
-    for kind in _ALL:
+    for kind in (*_ALL, "uint8"):
         ops = Operators(seed, kind)
         for draw, kinds in draws.values():
             if kind in kinds:

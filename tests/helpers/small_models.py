@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 from tests.helpers.model_builder import ModelBuilder
@@ -52,4 +53,37 @@ def converted(outer: str = "float32", *, read_twice: bool = False) -> bytes:
         copy = main.tensor((1, 4, 2), outer, scale=scale)
         main.op("RESHAPE", [x], [copy], options={})
         main.outputs += [copy]
+    return model.finish()
+
+
+def legacy(seed: int = 1) -> bytes:
+    """A network of uint8 as TensorFlow 1 made them: weights of one scale and any zero point."""
+    model = ModelBuilder(seed=seed)
+    main = model.subgraph()
+    rng = model.rng
+
+    def tensor(shape: Sequence[int], kind: str = "uint8", *, constant: bool = False) -> int:
+        scale, data = rng.uniform(0.02, 0.05), "random" if constant else None
+        return main.tensor(shape, kind, data=data, scale=scale, zero_point=rng.randrange(90, 160))
+
+    def weighted(key: str, source: int, weights: Sequence[int], output: Sequence[int], **options: int) -> int:
+        channels = output[-1]
+        filters, result = tensor(weights, constant=True), tensor(output)
+        product = main.tensors[source].scales[0] * main.tensors[filters].scales[0]
+        bias = main.tensor((channels,), "int32", data=struct.pack(f"<{channels}i", *range(channels)), scale=product)
+        main.op(key, [source, filters, bias], [result], options={"fused_activation_function": 1, **options})
+        return result
+
+    window = {"padding": 0, "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    x = tensor((1, 8, 8, 3))
+    first = weighted("CONV_2D", x, (4, 3, 3, 3), (1, 8, 8, 4), **window)
+    second = weighted("DEPTHWISE_CONV_2D", first, (1, 3, 3, 4), (1, 8, 8, 4), depth_multiplier=1, **window)
+    third = weighted("CONV_2D", second, (6, 1, 1, 4), (1, 8, 8, 6), **window)
+    pooled, flat, out = tensor((1, 1, 1, 6)), tensor((1, 6)), main.tensor((1, 5), "uint8", scale=2.0**-8)
+    pool = {"padding": 1, "stride_h": 8, "stride_w": 8, "filter_height": 8, "filter_width": 8}
+    main.op("AVERAGE_POOL_2D", [third], [pooled], options=pool)
+    main.op("RESHAPE", [pooled], [flat], options={"new_shape": [1, 6]})
+    dense_out = weighted("FULLY_CONNECTED", flat, (5, 6), (1, 5))
+    main.op("SOFTMAX", [dense_out], [out], options={"beta": 1.0})
+    main.inputs, main.outputs = [x], [out]
     return model.finish()

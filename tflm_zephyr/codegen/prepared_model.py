@@ -19,9 +19,9 @@ from tflm_zephyr.arena import (
 from tflm_zephyr.boards import Board, KernelChoice, choose, kernel_libraries
 from tflm_zephyr.codegen.custom_operators import custom_operator
 from tflm_zephyr.codegen.tensor_interface import check_interface
-from tflm_zephyr.compiler import OPERATORS
+from tflm_zephyr.compiler import OPERATORS, runs_legacy
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels import KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
+from tflm_zephyr.kernels import HINTS, KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
 from tflm_zephyr.options import ONLINE, AppConfig, ModelConfig, refuse_exclusions
 from tflm_zephyr.tflm import StructSizes, TflmRevision, op_resolver
@@ -42,13 +42,17 @@ class AppKernels:
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """A model, checked and planned; `data` is the model as the app compiles it in."""
+    """A model, checked and planned; `data` is the model as the app compiles it in.
+
+    `refusal`: why TFLM does not run the model, which compiled code alone does.
+    """
 
     config: ModelConfig
     model: Model
     resolver: op_resolver.ResolvedOperators
     plan: ArenaPlan
     data: bytes
+    refusal: ModelError | None = None
 
     @property
     def arenas(self) -> tuple[LibraryArena, ...]:
@@ -69,11 +73,6 @@ class PreparedModel:
     def order(self) -> tuple[int, ...] | None:
         """The operators' indices in the file, in the order of the app; None for the file's order."""
         return self.plan.order
-
-    @property
-    def refusal(self) -> ModelError | None:
-        """Why TFLM does not run the model, which compiled code alone does."""
-        return self.resolver.refusal
 
     @property
     def planned(self) -> bool:
@@ -120,8 +119,19 @@ def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> Plan
 def prepare(config: ModelConfig, model: Model, tflm: TflmRevision, kernels: AppKernels) -> PreparedModel:
     """Check and plan one model. Raises ModelError for what no backend can run, naming operator or tensor."""
     check_interface(model)
-    check_types(model, frozenset(item.name for item in config.custom_operators), revision=tflm.revision)
+    refusal = _checked(model, frozenset(item.name for item in config.custom_operators), tflm.revision)
     found = plan(model, plan_request(config, model, kernels))
     customs = tuple(map(custom_operator, config.custom_operators))
     resolver = op_resolver.resolve(found.head.graph, tflm.operators, customs, OPERATORS)
-    return PreparedModel(config, model, resolver, found, planned(found.running, found.offsets))
+    refusal = refusal or resolver.refusal
+    return PreparedModel(config, model, resolver, found, planned(found.running, found.offsets), refusal)
+
+
+def _checked(model: Model, declared: frozenset[str], revision: str) -> ModelError | None:
+    """Why TFLM's kernels do not take the model's types, where compiled code does. ModelError where neither does."""
+    try:
+        check_types(model, declared, revision=revision)
+    except ModelError as error:
+        check_types(model, declared, revision=revision, besides=runs_legacy)
+        return ModelError(error.what, where=error.where, hint=f"Use the backend compiled. {HINTS['uint8']}")
+    return None

@@ -16,6 +16,6 @@ from tflm_zephyr.compiler.ir.layers import (
 )
 from tflm_zephyr.compiler.ir.rows import RowForm
 from tflm_zephyr.compiler.program import CompiledModel
-from tflm_zephyr.compiler.registry import FAST_KEYS, OPERATORS
+from tflm_zephyr.compiler.registry import FAST_KEYS, OPERATORS, runs_legacy
 from tflm_zephyr.compiler.search import CompilerOptions, FrontPoint, Search, compile_model
 from tflm_zephyr.compiler.work import ModelWork, called_shapes, compiled_work, interpreter_work

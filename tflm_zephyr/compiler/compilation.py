@@ -20,11 +20,11 @@ from tflm_zephyr.compiler.lowering import OwnKernel
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
 from tflm_zephyr.compiler.plan_proof import prove
 from tflm_zephyr.compiler.program import BufferMap, CompiledModel, Place
-from tflm_zephyr.compiler.registry import OPERATORS
+from tflm_zephyr.compiler.registry import OPERATORS, runs_legacy
 from tflm_zephyr.compiler.row_forms import NotByRowsError
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.kernels import KernelLibrary, Node
+from tflm_zephyr.kernels import HINTS, KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
 from tflm_zephyr.model import Model
 from tflm_zephyr.tflm import ALIGNMENT, cortex_m_sizes
@@ -103,6 +103,8 @@ def _own(node: Node, number: int, libraries: Sequence[KernelLibrary], constants:
     """The operator by its candidate `number` of our own kernels. NotFastError where that does not take it."""
     if misfit(node):
         raise NotFastError("")
+    if runs_legacy(node):
+        raise NotFastError("is of uint8")
     kernels = _own_kernels(node)
     if not kernels:
         raise NotFastError("is of a kind that has none of our kernels")
@@ -183,7 +185,7 @@ class _LayerFactory:
         except NotDirectError as reason:
             known = (node.operator.custom_code is not None, node.operator.key) in self.registrations
             known = known or self.libraries[0].knows(node.operator.key)
-            hint = "Use the backend interpreter" if known else _REBUILD
+            hint = HINTS["uint8"] if runs_legacy(node) else "Use the backend interpreter" if known else _REBUILD
             raise node.fail(f"{reason}, so it cannot be compiled yet", hint) from None
 
     def _direct_or_fallback(self, node: Node) -> Layer:
@@ -202,7 +204,7 @@ class _LayerFactory:
             return replace(_build(node, self.libraries, constants), not_fast=why)
         except NotDirectError:
             constants.become(before)
-            if not self.registrations:
+            if not self.registrations or runs_legacy(node):
                 raise
         return replace(fallback_layer(node, self.libraries, constants, self.registrations), not_fast=why)
 

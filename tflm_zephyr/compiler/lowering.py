@@ -23,10 +23,12 @@ class Lowering:
     why, where there are none. `own` are candidates besides them, any number, of which the costs choose. `rows` is the
     form for some rows of the library's call. `misfit` says why tensors do not fit each other, "" where they do: kernels
     take their loops' bounds from one tensor or another, TFLM's Prepare compares just some of them, and calls with
-    constant parameters are proven by the sizes of the tensors.
+    constant parameters are proven by the sizes of the tensors. `legacy`: the calls take tensors of uint8, which TFLM's
+    kernels refuse, by those functions of its headers that LiteRT's reference kernels are, too.
     """
 
     calls: Callable[[LayerBuilder], None]
     rows: RowRule | None = None
     misfit: Callable[[Node], str] | None = None
     own: tuple[OwnKernel, ...] = ()
+    legacy: bool = False

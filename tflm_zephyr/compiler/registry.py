@@ -22,6 +22,8 @@ from tflm_zephyr.compiler.operators import (
     resize,
     slicing,
 )
+from tflm_zephyr.kernels import Node
+from tflm_zephyr.model import TensorType
 
 _FAMILIES = (
     activation,
@@ -39,5 +41,16 @@ _FAMILIES = (
     slicing,
 )
 OPERATORS: Mapping[str, Lowering] = dict(chain.from_iterable(family.OPERATORS.items() for family in _FAMILIES))
+
+
+def runs_legacy(node: Node) -> bool:
+    """Whether compiled code alone runs the operator, as its tensors are of uint8."""
+    lowering, operator = OPERATORS.get(node.operator.key), node.operator
+    if lowering is None or not lowering.legacy or operator.custom_code is not None:
+        return False
+    tensors = [node.subgraph.tensors[i] for i in (*operator.inputs, *operator.outputs) if i >= 0]
+    return any(tensor.type is TensorType.UINT8 for tensor in tensors)
+
+
 FAST_KEYS = tuple(sorted(key for key, lowering in OPERATORS.items() if lowering.own))
 """Operators that have some of our own kernels."""

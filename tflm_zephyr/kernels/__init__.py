@@ -21,7 +21,7 @@ from tflm_zephyr.kernels.operators.padding import AxisSlice, axis_slices
 from tflm_zephyr.kernels.operators.resize import takes_half_pixels
 from tflm_zephyr.kernels.quantisation import scale_of, zero_point_of
 from tflm_zephyr.kernels.revisions import CMSIS_NN_REVISION, other_kernels, same_cmsis_nn
-from tflm_zephyr.kernels.type_rules import check_types
+from tflm_zephyr.kernels.type_rules import HINTS, check_types
 from tflm_zephyr.kernels.uses import (
     cmsis_nn_work,
     has_cmsis_nn,

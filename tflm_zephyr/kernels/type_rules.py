@@ -7,7 +7,7 @@ revision takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels.node import Node
@@ -18,7 +18,7 @@ from tflm_zephyr.model import Model, Operator, Subgraph, Tensor, TensorType, sho
 
 _FLOAT_NAMES = (TensorType.FLOAT16, TensorType.BFLOAT16, TensorType.FLOAT64)
 _UNROLL = "Build the LSTM with unroll=True, or convert it with a newer converter"
-_HINTS: Mapping[str, str] = {
+HINTS: Mapping[str, str] = {
     "hybrid": (
         "This is dynamic-range (hybrid) quantisation, float activations with integer weights: convert with a "
         "representative_dataset for full integer quantisation, or without optimizations for float"
@@ -32,11 +32,17 @@ _HINTS: Mapping[str, str] = {
 }
 
 
-def check_types(model: Model, declared: frozenset[str] = frozenset(), *, revision: str = "") -> None:
+def check_types(
+    model: Model,
+    declared: frozenset[str] = frozenset(),
+    *,
+    revision: str = "",
+    besides: Callable[[Node], bool] = lambda node: False,
+) -> None:
     """ModelError for the first operator whose tensors TFLM's own kernel certainly refuses or misreads.
 
-    `declared` are names of custom operators whose kernels the user brings; these are not looked at.
-    `revision` is the TFLM commit that the app is built with, "" for the pinned one.
+    `declared` are names of custom operators whose kernels the user brings; these are not looked at, nor are operators
+    that `besides` holds for. `revision` is the TFLM commit that the app is built with, "" for the pinned one.
     """
     specs = operator_specs(revision)
     for subgraph in model.subgraphs:
@@ -45,6 +51,8 @@ def check_types(model: Model, declared: frozenset[str] = frozenset(), *, revisio
                 continue
             _check_held(model, subgraph, operator)
             node, spec = Node(model, subgraph, operator), specs.get(operator.key)
+            if besides(node):
+                continue
             if spec is not None and spec.types is not None:
                 _check_rule(node, spec.types)
             _check_intermediates(node)
@@ -165,4 +173,4 @@ def _cause(found: list[tuple[str, Tensor]]) -> str:
         kind = "uint8"
     elif TensorType.INT16 in types:
         kind = "int16"
-    return f"{_HINTS[kind]}. " if kind else ""
+    return f"{HINTS[kind]}. " if kind else ""

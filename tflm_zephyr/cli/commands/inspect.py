@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import inspect as report
-from tflm_zephyr.compiler import OPERATORS
+from tflm_zephyr.compiler import OPERATORS, runs_legacy
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import Node, check_types, has_cmsis_nn, macs, miscomputed, why_reference
 from tflm_zephyr.model import Model, load_model
@@ -40,7 +40,10 @@ def _rows(model: Model) -> Iterator[report.OperatorRow]:
             use = Node(model, subgraph, operator)
             single = replace(model, subgraphs=(replace(subgraph, operators=(operator,)),))
             refused = _refusal(single, operator.key)
+            alone = refused and (operator.key in OPERATORS if _lacks(operator.key) else runs_legacy(use))
             library, why = ("none", refused) if refused else _library(use, single)
+            if alone:
+                library, why, refused = "reference", f"compiled code alone runs it: {refused.partition('. ')[0]}", ""
             yield report.OperatorRow(
                 subgraph.index,
                 operator,
@@ -54,11 +57,13 @@ def _rows(model: Model) -> Iterator[report.OperatorRow]:
             )
 
 
+def _lacks(key: str) -> bool:
+    return key not in shipped_operator_table().calls
+
+
 def _refusal(single: Model, key: str) -> str:
     """Why TFLM refuses the model's one operator; "" where it takes it."""
-    if key in OPERATORS and key not in shipped_operator_table().calls:
-        return ""
-    if key not in shipped_operator_table().calls:
+    if _lacks(key):
         return "TFLM has no kernel for it: declare your own in the app file (custom_operators)"
     try:
         check_types(single)
@@ -69,8 +74,6 @@ def _refusal(single: Model, key: str) -> str:
 
 def _library(use: Node, single: Model) -> tuple[str, str]:
     """The library that computes the operator in an app with CMSIS-NN, and why it is not CMSIS-NN."""
-    if use.operator.key not in shipped_operator_table().calls:
-        return "reference", "TFLM has no kernel for it: compiled code alone runs it"
     if not has_cmsis_nn(use.operator.key):
         return "reference", "TFLM has no CMSIS-NN kernel for it"
     why = why_reference(use)

@@ -240,13 +240,18 @@ def _plan_model(
 
 def _refused(model: Model, kernels: AppKernels) -> tuple[str, ...]:
     """A note where TFLM refuses the model, as `generate` does; custom operators are not looked at."""
+    from tflm_zephyr.compiler import runs_legacy
     from tflm_zephyr.kernels import check_types
 
     custom = frozenset(o.custom_code for graph in model.subgraphs for o in graph.operators if o.custom_code)
     try:
         check_types(model, custom, revision=kernels.libraries[0].core.revision)
     except ModelError as err:
-        return (f"TFLM refuses this model, and so does generate: {err}",)
+        try:
+            check_types(model, custom, revision=kernels.libraries[0].core.revision, besides=runs_legacy)
+        except ModelError as both:
+            return (f"TFLM refuses this model, and so does generate: {both}",)
+        return (f"TFLM refuses this model, which compiled code runs: {err}",)
     return ()
 
 

@@ -155,7 +155,8 @@ class Compiled(Backend):
         wholly_own = {layer.key for layer in program.layers if layer.fast}
         wholly_own -= {layer.key for layer in program.layers if not layer.fast}
         linked = interpreted.registrations if not wholly_own else linked_names(item, setup, without=wholly_own)
-        runtime = CompiledSpec(item.data, program, cores, interpreted.registrations, headers, linked)
+        bounds = interpreted.registrations if item.refusal is None else ("",)  # none of TFLM's kernels is as deep
+        runtime = CompiledSpec(item.data, program, cores, bounds, headers, linked)
         return runtime, ArenaSpec(program.arena_bytes, "planned", note, unknown=unknown)
 
     def sources(self, prepared: Sequence[PreparedModel], runtimes: Sequence[Runtime], setup: BuildSetup) -> SourceLists:

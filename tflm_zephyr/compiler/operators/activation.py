@@ -34,6 +34,7 @@ from tflm_zephyr.model import TensorType
 _BOTH_FLOAT = "i0 float32 o0 float32"
 _BOTH_INT8 = "i0 int8 o0 int8"
 _INT8_TO_INT16 = "i0 int8 o0 int16"
+_BOTH_UINT8 = "i0 uint8 o0 uint8"
 _BOTH_INT16 = "i0 int16 o0 int16"
 
 
@@ -53,9 +54,9 @@ def softmax(b: LayerBuilder) -> None:
         return
     if b.node.fits(_BOTH_FLOAT):
         parameters = reference_params(b, "SoftmaxParams", beta=Double(finite(_beta(b))))
-    elif b.node.fits(_BOTH_INT8) or b.node.fits(_INT8_TO_INT16):
+    elif any(map(b.node.fits, (_BOTH_INT8, _INT8_TO_INT16, _BOTH_UINT8))):
         scaling, least = softmax_scaling(_beta(b), scale_of(source))
-        if b.cmsis_nn:
+        if b.cmsis_nn and not b.node.fits(_BOTH_UINT8):
             function = "arm_softmax_s8" if b.node.fits(_BOTH_INT8) else "arm_softmax_s8_s16"
             depth = source.shape[-1]
             numbers = (source.elements // depth if depth else 0, depth, scaling.value, scaling.shift, least)
@@ -193,6 +194,7 @@ _REQUANTISED = (
     ("int32", "int8"),
     ("int32", "int16"),
     ("uint8", "int8"),
+    ("uint8", "uint8"),
 )
 
 
@@ -202,7 +204,7 @@ def quantize(b: LayerBuilder) -> None:
     source, output = node.input(0), node.output()
     kinds = source.type.value, output.type.value
     zero = zero_point_of(output)
-    if kinds in (("float32", "int8"), ("float32", "int16")):
+    if kinds in (("float32", "int8"), ("float32", "int16"), ("float32", "uint8")):
         scale = Double(finite(scale_of(output)))
         parameters = reference_params(b, "QuantizationParams", zero_point=zero, scale=scale)
         b.call(reference_kernel("quantize.h", "AffineQuantize"), parameters, *unary_operands(b))
@@ -230,7 +232,7 @@ OPERATORS: Mapping[str, Lowering] = {
     "CAST": Lowering(cast, elementwise, as_many),
     "DEQUANTIZE": Lowering(dequantize, elementwise, as_many),
     "LOGISTIC": Lowering(logistic, partial(elementwise, count=-3), as_many),
-    "QUANTIZE": Lowering(quantize, partial(elementwise, count=1), as_many),
-    "SOFTMAX": Lowering(softmax, misfit=as_many),
+    "QUANTIZE": Lowering(quantize, partial(elementwise, count=1), as_many, legacy=True),
+    "SOFTMAX": Lowering(softmax, misfit=as_many, legacy=True),
     "TANH": Lowering(tanh, elementwise, as_many),
 }

@@ -55,7 +55,8 @@ def _check(b: LayerBuilder) -> tuple[bool, TensorType]:
     one, other, result = node.input(0), node.input(1), node.output()
     if not one.type is other.type is result.type:
         raise b.refuse(f"has no direct code for {node.types}")
-    if one.type not in (*_ARM, TensorType.FLOAT32, TensorType.INT32):
+    legacy = one.type is TensorType.UINT8 and node.operator.key in ("ADD", "MUL") and one.shape == other.shape
+    if one.type not in (*_ARM, TensorType.FLOAT32, TensorType.INT32) and not legacy:
         raise b.refuse(f"has no direct code for {node.types}")
     if one.type is TensorType.INT16 and any(zero_point_of(tensor) for tensor in (one, other, result)):
         raise b.refuse("has int16 tensors with a zero point, which kernels ignore")
@@ -120,6 +121,9 @@ def add(b: LayerBuilder) -> None:
         b.call(reference_kernel("add.h", function), parameters, *_shapes_and_data(b))
         return
     scaling = add_scaling(node)
+    if kind is TensorType.UINT8:
+        b.call(reference_kernel("add.h", function), _sum_parameters(b, scaling), *_shapes_and_data(b))
+        return
     if b.cmsis_nn and not repeated:
         low, high = clamp_of(node)
         one, other = scaling.inputs
@@ -204,7 +208,7 @@ def mul(b: LayerBuilder) -> None:
     found = multiplier(scale_of(one) * scale_of(other) / scale_of(result))
     low, high = clamp_of(node)
     offsets = -zero_point_of(one), -zero_point_of(other), zero_point_of(result)
-    if b.cmsis_nn and not repeated:
+    if b.cmsis_nn and not repeated and kind is not TensorType.UINT8:
         first, second = b.source(0, "input1"), b.source(1, "input2")
         last = (offsets[2], found.value, found.shift, low, high, result.elements)
         kernel = cmsis_kernel(f"arm_elementwise_mul_{_ARM[kind]}")
@@ -221,7 +225,9 @@ def mul(b: LayerBuilder) -> None:
         quantized_activation_min=low,
         quantized_activation_max=high,
     )
-    b.call(reference_kernel("integer_ops/mul.h", function, integer=True), parameters, *_shapes_and_data(b))
+    integer = kind is not TensorType.UINT8
+    kernel = reference_kernel("integer_ops/mul.h" if integer else "mul.h", function, integer=integer)
+    b.call(kernel, parameters, *_shapes_and_data(b))
 
 
 def by_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
@@ -232,9 +238,9 @@ def by_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "ADD": Lowering(add, by_rows, broadcast),
+    "ADD": Lowering(add, by_rows, broadcast, legacy=True),
     "MAXIMUM": Lowering(maximum, by_rows, broadcast),
     "MINIMUM": Lowering(minimum, by_rows, broadcast),
-    "MUL": Lowering(mul, by_rows, broadcast),
+    "MUL": Lowering(mul, by_rows, broadcast, legacy=True),
     "SUB": Lowering(sub, by_rows, broadcast),
 }

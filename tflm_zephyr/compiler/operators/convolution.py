@@ -29,6 +29,8 @@ from tflm_zephyr.compiler.operators.weights import (
     check_bias,
     check_symmetric,
     clamp_of,
+    dense_params,
+    is_legacy,
     reference_params,
     weighted_operands,
     window_of,
@@ -84,6 +86,10 @@ def conv_2d(b: LayerBuilder) -> None:
             _reference(b, channels, _CONV, depthwise=False)
     elif b.node.fits(_FLOAT):
         _float(b, reference_kernel("conv.h", "Conv"), Shape(()), Null(), depthwise=False)
+    elif is_legacy(b):
+        parameters = dense_params(b, "ConvParams", **_window_fields(b.node, depthwise=False))
+        kernel = reference_kernel("conv.h", "Conv")
+        b.call(kernel, parameters, *weighted_operands(b), Shape(()), Null(), Null())
     else:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
@@ -107,6 +113,9 @@ def depthwise_conv_2d(b: LayerBuilder) -> None:
             _reference(b, channels, _DEPTHWISE_CONV, depthwise=True)
     elif b.node.fits(_FLOAT):
         _float(b, reference_kernel("depthwiseconv_float.h", "DepthwiseConv"), depthwise=True)
+    elif is_legacy(b):
+        parameters = dense_params(b, "DepthwiseParams", **_window_fields(b.node, depthwise=True))
+        b.call(reference_kernel("depthwiseconv_uint8.h", "DepthwiseConv"), parameters, *weighted_operands(b))
     else:
         raise b.refuse(f"has no direct code for {b.node.types}")
 
@@ -390,7 +399,7 @@ def window_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     stride, padding, dilation = (pair[axis] for pair in window_of(node))
     height = node.input(1).shape[1 + axis]
     window = Window(node.input(0).index, (height - 1) * dilation + 1, stride, padding)
-    if b.node.fits(_FLOAT):
+    if b.node.fits(_FLOAT) or b.node.fits("i0 uint8"):
         return reference_windowed(b, layer, window, places=(0, 1, 3, 7))
     if not b.cmsis_nn:
         return reference_windowed(b, layer, window, places=(0, 3, 5, -2))
@@ -437,7 +446,7 @@ def _transposed(node: Node) -> str:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "CONV_2D": Lowering(conv_2d, window_rows, _windows(0), own=(own_convolution,)),
-    "DEPTHWISE_CONV_2D": Lowering(depthwise_conv_2d, window_rows, _windows(3), own=(own_convolution,)),
+    "CONV_2D": Lowering(conv_2d, window_rows, _windows(0), own=(own_convolution,), legacy=True),
+    "DEPTHWISE_CONV_2D": Lowering(depthwise_conv_2d, window_rows, _windows(3), own=(own_convolution,), legacy=True),
     "TRANSPOSE_CONV": Lowering(transpose_conv, misfit=_transposed),
 }

@@ -28,6 +28,8 @@ from tflm_zephyr.compiler.operators.weights import (
     check_symmetric,
     clamp_of,
     dense_multiplier,
+    dense_params,
+    is_legacy,
     reference_params,
     weight_sums,
     weighted_operands,
@@ -37,6 +39,7 @@ from tflm_zephyr.compiler.shapes import biased, shown
 from tflm_zephyr.kernels import Node, zero_point_of
 from tflm_zephyr.model import TensorType
 
+DENSE_LEGACY = helper_kernel("DenseLegacy", "<algorithm>", "tensorflow/lite/kernels/internal/types.h")
 FINISH_PRODUCTS = helper_kernel("FinishProducts")
 _INT8 = "i0 int8 i1 int8 o0 int8"
 _INT16 = "i0 int16 i1 int8 o0 int16"
@@ -53,6 +56,8 @@ def fully_connected(b: LayerBuilder) -> None:
         raise b.refuse("has shapes that do not fit each other")
     if b.node.fits(_FLOAT):
         _float(b)
+    elif is_legacy(b):
+        _legacy(b)
     elif b.node.fits(_INT16):
         _int16(b)
     elif not b.node.fits(_INT8):
@@ -175,19 +180,7 @@ def _as_convolution(node: Node) -> bool:
 def _reference(b: LayerBuilder) -> None:
     node = b.node
     outputs = node.input(1).shape[0]
-    low, high = clamp_of(node)
-    single = dense_multiplier(node)
-    parameters = reference_params(
-        b,
-        "FullyConnectedParams",
-        input_offset=-zero_point_of(node.input(0)),
-        weights_offset=-zero_point_of(node.input(1)),
-        output_offset=zero_point_of(node.output()),
-        output_multiplier=single.value,
-        output_shift=single.shift,
-        quantized_activation_min=low,
-        quantized_activation_max=high,
-    )
+    parameters = dense_params(b, "FullyConnectedParams")
     arrays: tuple[Operand, ...] = ()
     function = "FullyConnected"
     if _per_channel(node):
@@ -206,6 +199,15 @@ def _float(b: LayerBuilder) -> None:
         b, "FullyConnectedParams", float_activation_min=finite(low), float_activation_max=finite(high)
     )
     b.call(reference_kernel("fully_connected.h", "FullyConnected"), parameters, *weighted_operands(b))
+
+
+def _legacy(b: LayerBuilder) -> None:
+    outputs, depth = b.node.input(1).shape
+    tensors = b.source(0, "input"), b.source(1, "weights"), b.optional_source(2, "bias"), b.result()
+    parameters = dense_params(b, "FullyConnectedParams")
+    if parameters.field("output_shift") > 30:
+        raise ArithmeticError("a shift to the left by a word")
+    b.call(DENSE_LEGACY, parameters, *tensors, b.node.output().elements // outputs, outputs, depth)
 
 
 def dense_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
@@ -259,4 +261,6 @@ def _fits(node: Node) -> str:
     return biased(node, 2, outputs)
 
 
-OPERATORS: Mapping[str, Lowering] = {"FULLY_CONNECTED": Lowering(fully_connected, dense_rows, _fits, own=(own_dense,))}
+OPERATORS: Mapping[str, Lowering] = {
+    "FULLY_CONNECTED": Lowering(fully_connected, dense_rows, _fits, own=(own_dense,), legacy=True)
+}

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tflm_zephyr.compiler.copies import Rows, copy_rows, select_elements
 from tflm_zephyr.compiler.layer_builder import LayerBuilder, axis_of, integers
 from tflm_zephyr.compiler.lowering import Lowering
+from tflm_zephyr.kernels import scale_of, zero_point_of
 from tflm_zephyr.model import Tensor, TensorType
 
 
@@ -57,6 +58,10 @@ def concatenation(b: LayerBuilder) -> None:
     rank = len(b.node.output().shape)
     if b.node.option("fused_activation_function"):
         raise b.refuse("has an activation, which TFLM does not take")
+    given = [b.node.input(place) for place in range(len(b.node.operator.inputs))]
+    scales = {(scale_of(tensor), zero_point_of(tensor)) for tensor in (*given, b.node.output())}
+    if given[0].type is TensorType.UINT8 and len(scales) > 1:
+        raise b.refuse("has tensors of uint8 in several scales")
     _join(b, axis_of(b, b.node.option("axis"), rank), rank)
 
 
@@ -110,10 +115,10 @@ def select(b: LayerBuilder) -> None:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "CONCATENATION": Lowering(concatenation),
-    "PACK": Lowering(pack),
+    "CONCATENATION": Lowering(concatenation, legacy=True),
+    "PACK": Lowering(pack, legacy=True),
     **dict.fromkeys(("SELECT", "SELECT_V2"), Lowering(select)),
-    "SPLIT": Lowering(split),
-    "SPLIT_V": Lowering(split_v),
-    "UNPACK": Lowering(unpack),
+    "SPLIT": Lowering(split, legacy=True),
+    "SPLIT_V": Lowering(split_v, legacy=True),
+    "UNPACK": Lowering(unpack, legacy=True),
 }

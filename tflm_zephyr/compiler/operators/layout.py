@@ -38,7 +38,7 @@ def pad(b: LayerBuilder) -> None:
     node = b.node
     source, output, paddings = node.input(0), node.output(), node.input(1)
     value = node.optional_input(2)
-    if source.type is not output.type or source.type.value not in ("float32", "int8", "int16", "int32"):
+    if source.type is not output.type or source.type.value not in ("float32", "int8", "int16", "int32", "uint8"):
         raise b.refuse(f"has no direct code for {node.types}")
     if paddings.data is None or (value is not None and value.data is None):
         raise b.refuse("has paddings or a value that are computed")
@@ -61,7 +61,7 @@ def pad(b: LayerBuilder) -> None:
         assert isinstance(array, ConstantAt)
         filler = FirstOf(array)
     else:
-        zero = zero_point_of(output) if source.type is TensorType.INT8 else 0
+        zero = zero_point_of(output) if source.type in (TensorType.INT8, TensorType.UINT8) else 0
         filler = AddressOf(b.parameter(Scalar("kValue", source.type, zero)))
     image = rank == 4 and before[0] == after[0] == before[3] == after[3] == 0
     image = image and source.type.value in ("float32", "int8")
@@ -99,7 +99,6 @@ def _padded(node: Node) -> str:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "PAD": Lowering(pad, pad_rows, _padded),
-    "PADV2": Lowering(pad, pad_rows, _padded),
-    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), Lowering(view, misfit=as_many)),
+    **dict.fromkeys(("PAD", "PADV2"), Lowering(pad, pad_rows, _padded, legacy=True)),
+    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), Lowering(view, misfit=as_many, legacy=True)),
 }

@@ -43,6 +43,10 @@ def _pool(b: LayerBuilder, arm_function: str, reference: str) -> None:
         low, high = map(finite, float_range(node.option("fused_activation_function")))
         kernel = reference_kernel("pooling.h", reference)
         _reference(b, kernel, float_activation_min=low, float_activation_max=high)
+    elif source.type is TensorType.UINT8:
+        least, most = clamp_of(node)
+        kernel = reference_kernel("pooling.h", reference)
+        _reference(b, kernel, quantized_activation_min=least, quantized_activation_max=most)
     elif source.type not in _QUANTISED:
         raise b.refuse(f"has no direct code for {node.types}")
     elif b.cmsis_nn and source.shape[0] == 1:
@@ -113,9 +117,10 @@ def pool_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
     """Both pools by rows; an average over the whole image takes in one row after the other."""
     node = b.node
     source = node.input(0)
-    is_float = source.type is TensorType.FLOAT32
+    is_float, legacy = source.type is TensorType.FLOAT32, source.type is TensorType.UINT8
     stride, padding, window = _window(node)
-    if node.operator.key == "AVERAGE_POOL_2D" and window == source.shape[1:3] and padding == (0, 0):
+    whole = window == source.shape[1:3] and padding == (0, 0)
+    if node.operator.key == "AVERAGE_POOL_2D" and whole and not legacy:  # uint8 rounds halves up
         pixels, channels = source.shape[1] * source.shape[2], source.shape[3]
         if is_float:
             operands = float(pixels), *map(finite, float_range(node.option("fused_activation_function")))
@@ -124,7 +129,7 @@ def pool_rows(b: LayerBuilder, layer: KernelLayer) -> RowForm:
         return gathered(b, KernelCall(AVERAGE, (Sums(), channels, *operands, output_of(b))))
     axis = int(lies_flat(b))
     rows = Window(source.index, window[axis], stride[axis], padding[axis])
-    if b.cmsis_nn and not is_float:
+    if b.cmsis_nn and not is_float and not legacy:
         return arm_windowed(b, layer, rows, places=(1, 2, 4, -2))
     return reference_windowed(b, layer, rows, places=(0, 1, None, -2))
 
@@ -136,6 +141,6 @@ def _pooled(node: Node) -> str:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "AVERAGE_POOL_2D": Lowering(average_pool_2d, pool_rows, _pooled),
-    "MAX_POOL_2D": Lowering(max_pool_2d, pool_rows, _pooled),
+    "AVERAGE_POOL_2D": Lowering(average_pool_2d, pool_rows, _pooled, legacy=True),
+    "MAX_POOL_2D": Lowering(max_pool_2d, pool_rows, _pooled, legacy=True),
 }

@@ -101,8 +101,8 @@ def tile(b: LayerBuilder) -> None:
 
 OPERATORS: Mapping[str, Lowering] = {
     "REVERSE_V2": Lowering(reverse),
-    "SLICE": Lowering(slice_),
-    "STRIDED_SLICE": Lowering(strided_slice),
+    "SLICE": Lowering(slice_, legacy=True),
+    "STRIDED_SLICE": Lowering(strided_slice, legacy=True),
     "TILE": Lowering(tile),
-    "TRANSPOSE": Lowering(transpose),
+    "TRANSPOSE": Lowering(transpose, legacy=True),
 }

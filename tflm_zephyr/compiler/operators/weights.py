@@ -100,6 +100,35 @@ def weighted_operands(b: LayerBuilder, *, no_bias: Null = Null()) -> tuple[Opera
     )
 
 
+def is_legacy(b: LayerBuilder) -> bool:
+    """Whether input, weights and output are of uint8. NotDirectError for weights of several scales then."""
+    weights = b.node.input(1).quantization
+    if not b.node.fits("i0 uint8 i1 uint8 o0 uint8"):
+        return False
+    if weights is not None and weights.per_channel:
+        raise b.refuse("has weights of uint8 with several scales")
+    check_bias(b, TensorType.INT32)
+    return True
+
+
+def dense_params(b: LayerBuilder, type_name: str, **fields: FieldValue) -> Struct:
+    """TFLM's parameters of sums of products with weights of one scale, which may have a zero point."""
+    node, (low, high), single = b.node, clamp_of(b.node), dense_multiplier(b.node)
+    weights = node.input(1)
+    return reference_params(
+        b,
+        type_name,
+        **fields,
+        input_offset=-zero_point_of(node.input(0)),
+        weights_offset=-zero_point_of(weights),
+        output_offset=zero_point_of(node.output()),
+        output_multiplier=single.value,
+        output_shift=single.shift,
+        quantized_activation_min=low,
+        quantized_activation_max=high,
+    )
+
+
 def unary_operands(b: LayerBuilder) -> tuple[Operand, ...]:
     """Shape and data of input and output, as TFLM's reference functions take them."""
     source, output = b.node.input(0), b.node.output()

@@ -11,7 +11,7 @@ from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Outcome, Tool
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_operators import Operators, tile
-from tests.helpers.small_models import dense, unary
+from tests.helpers.small_models import dense, legacy, unary
 
 
 def inspected(tool: Tool, tmp_path: Path, data: bytes, *flags: str) -> Outcome:
@@ -78,15 +78,29 @@ def test_what_tflm_refuses_is_named_operator_by_operator(tool: Tool, tmp_path: P
 
 def test_an_operator_that_compiled_code_alone_runs(tool: Tool, tmp_path: Path) -> None:
     done = inspected(tool, tmp_path, tile(Operators(1, "int8")).build())
-    assert done.code == 0 and "TFLM has no kernel for it: compiled code alone runs it" in done.out
+    assert done.code == 0 and "compiled code alone runs it: TFLM has no kernel for it" in done.out
     made = tool("generate", "m.tflite", "-o", "app")
     assert made.code == 0 and "m: backend compiled, as TFLM 8d404de73acf has no kernel for operator 0" in made.out
     other = tool("generate", "m.tflite", "-o", "other", "--backend", "interpreter")
     assert other.code == 1 and "Use the backend compiled, which has code of its own for it" in other.err
 
 
+def test_a_model_of_uint8_is_compiled(tool: Tool, tmp_path: Path) -> None:
+    done = inspected(tool, tmp_path, legacy())
+    assert (
+        done.code == 0 and "compiled code alone runs it: operator 0 (CONV_2D) of subgraph 0 takes no uint8" in done.out
+    )
+    assert "note: TFLM refuses this model, which compiled code runs: " in tool("plan", "m.tflite").out
+    made = tool("generate", "m.tflite", "-o", "app", "--json").json
+    assert any(note.startswith("m: backend compiled, as operator 0 (CONV_2D)") for note in made["notes"])
+    other = tool("generate", "m.tflite", "-o", "other", "--backend", "interpreter")
+    assert (
+        other.code == 1 and "Use the backend compiled. This is the old uint8 quantisation: convert again" in other.err
+    )
+
+
 def test_types_that_tflm_refuses(tool: Tool, tmp_path: Path) -> None:
-    (row,) = inspected(tool, tmp_path, unary("SOFTMAX", "uint8"), "--json").json["operators"]
+    (row,) = inspected(tool, tmp_path, unary("ABS", "uint8"), "--json").json["operators"]
     assert row["library"] is None and row["macs"] == 0
     assert "takes no uint8" in row["refused"]
     noted = tool("plan", "m.tflite").out
