@@ -271,6 +271,8 @@ def _tensors(subgraph: Subgraph, operator: Operator) -> str:
 def _hint(operator: Operator) -> str:
     key = operator.key
     if operator.custom_code is not None:
+        if key == "edgetpu-custom-op":
+            return "It is code for an Edge TPU: use the .tflite from before that compiler"
         if key.startswith("Flex"):
             return (
                 "It is a TensorFlow operator (Select TF ops), which TFLM never has: convert with "

@@ -119,6 +119,13 @@ def test_own_kernels_are_not_looked_at() -> None:
     check_types(model, frozenset({"SignalWindow"}))
 
 
+def test_code_for_an_ethos_u_needs_a_kernel_of_the_users() -> None:
+    model = model_of("X", [{"type": "uint8"}], [{"type": "int8"}], custom_code="ethos-u")
+    with pytest.raises(ModelError, match=r"for an Ethos-U NPU.*Use the .tflite from before Vela"):
+        check_types(model)
+    check_types(model, frozenset({"ethos-u"}))
+
+
 def test_every_rule_is_of_an_operator_and_consistent() -> None:
     assert set(operator_specs()) == set(shipped_operator_table().calls)
     for revision in REVISIONS:

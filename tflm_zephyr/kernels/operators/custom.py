@@ -64,6 +64,14 @@ def _decode_persistent(node: Node, core: Core) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _check_ethos_u(node: Node) -> None:
+    """TFLM's kernel (ethos_u/ethosu.cc) needs Arm's driver, which no generated app has."""
+    raise node.fail(
+        "is code of Vela for an Ethos-U NPU, which generated apps do not drive",
+        "Use the .tflite from before Vela, or declare ethos-u in custom_operators, with a kernel around the driver",
+    )
+
+
 def _check_decode(node: Node) -> None:
     """decode.cc Prepare: pairs of constants, one for each output."""
     inputs, outputs = node.operator.inputs, node.operator.outputs
@@ -80,5 +88,5 @@ OPERATORS: Mapping[str, Specs] = {
     "TFLite_Detection_PostProcess": (
         OperatorSpec(Kernel(_detection_scratch, fixed(112)), types=types("i0 i1 i2", "float32 float32 float32")),
     ),
-    "ethos-u": (OperatorSpec(Kernel(_ethos_u_scratch, fixed(12))),),
+    "ethos-u": (OperatorSpec(Kernel(_ethos_u_scratch, fixed(12)), checks=(_check_ethos_u,)),),
 }
