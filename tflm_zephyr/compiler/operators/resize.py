@@ -46,8 +46,8 @@ def _check(b: LayerBuilder, *kinds: TensorType) -> None:
 
 def resize_bilinear(b: LayerBuilder) -> None:
     """RESIZE_BILINEAR in int8 and float."""
-    _check(b, TensorType.FLOAT32, TensorType.INT8)
-    function = "ResizeBilinear" if b.node.input(0).type is TensorType.FLOAT32 else "ResizeBilinearInteger"
+    _check(b, TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8)
+    function = "ResizeBilinearInteger" if b.node.input(0).type is TensorType.INT8 else "ResizeBilinear"
     half_pixels = bool(b.node.option("half_pixel_centers"))
     if half_pixels and b.node.option("align_corners"):
         raise b.refuse("has both half_pixel_centers and align_corners")
@@ -57,7 +57,7 @@ def resize_bilinear(b: LayerBuilder) -> None:
 
 def resize_nearest_neighbor(b: LayerBuilder) -> None:
     """RESIZE_NEAREST_NEIGHBOR in int8, int16 and float; up to TFLM 8d404de7 without half_pixel_centers."""
-    _check(b, TensorType.FLOAT32, TensorType.INT8, TensorType.INT16)
+    _check(b, TensorType.FLOAT32, TensorType.INT8, TensorType.INT16, TensorType.UINT8)
     _resize(
         b,
         reference_kernel("resize_nearest_neighbor.h", "ResizeNearestNeighbor"),
@@ -67,6 +67,6 @@ def resize_nearest_neighbor(b: LayerBuilder) -> None:
 
 
 OPERATORS: Mapping[str, Lowering] = {
-    "RESIZE_BILINEAR": Lowering(resize_bilinear),
-    "RESIZE_NEAREST_NEIGHBOR": Lowering(resize_nearest_neighbor),
+    "RESIZE_BILINEAR": Lowering(resize_bilinear, legacy=True),
+    "RESIZE_NEAREST_NEIGHBOR": Lowering(resize_nearest_neighbor, legacy=True),
 }
