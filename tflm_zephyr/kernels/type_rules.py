@@ -21,7 +21,8 @@ _UNROLL = "Build the LSTM with unroll=True, or convert it with a newer converter
 HINTS: Mapping[str, str] = {
     "hybrid": (
         "This is dynamic-range (hybrid) quantisation, float activations with integer weights: convert with a "
-        "representative_dataset for full integer quantisation, or without optimizations for float"
+        "representative_dataset and supported_ops = [TFLITE_BUILTINS_INT8] for full integer quantisation, or without "
+        "optimizations for float"
     ),
     "uint8": (
         "This is the old uint8 quantisation: convert again with a TensorFlow 2 converter to int8 "

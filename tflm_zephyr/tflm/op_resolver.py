@@ -38,6 +38,22 @@ _CUSTOM_TEXT = re.compile(r'\bAddCustom\s*\(\s*((?:"(?:\\.|[^"\\])*"\s*)+)')
 _CUSTOM_CALL = re.compile(r"\bAddCustom\s*\(\s*(?:\w+\s*::\s*)*(\w+)\s*\(\s*\)")
 _REGISTER = re.compile(r"\b(Register_\w+)\s*\(\s*\)")
 _OPENING, _CLOSING = "({[", ")}]"
+_OUTSIDE = "Export the model without that step, and do it in the application"
+_EXPORTS: Mapping[str, str] = {
+    **dict.fromkeys(("HASHTABLE", "HASHTABLE_FIND", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), _OUTSIDE),
+    **dict.fromkeys(("TOPK_V2", "UNIQUE", "WHERE"), _OUTSIDE),
+    **dict.fromkeys(("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM"), "Convert the model as for inference"),
+    "CONV_3D": "Use Conv2D, with time or depth as channels",
+    "DENSIFY": "Convert without optimizations = [EXPERIMENTAL_SPARSITY]",
+    "FAKE_QUANT": "Convert to int8, with optimizations = [tf.lite.Optimize.DEFAULT]",
+    "GELU": "Train with ReLU or HardSwish in place of GELU",
+    "LOCAL_RESPONSE_NORMALIZATION": "Use batch normalization, which the converter folds into weights",
+    "ONE_HOT": "Give the one-hot vector as the model's input",
+    "POW": "Write powers as products: x * x is MUL",
+    "RANGE": "Convert with fixed shapes: a constant takes its place",
+    "REVERSE_SEQUENCE": "Use tf.reverse with a fixed length, which is REVERSE_V2",
+}
+"""The way to export a model without an operator that TFLM lacks."""
 _COMPILED = "Use the backend compiled, which has code of its own for it"
 
 
@@ -287,4 +303,6 @@ def _hint(operator: Operator) -> str:
             "Use a one-directional keras LSTM, which converts to UNIDIRECTIONAL_SEQUENCE_LSTM, "
             "or build the layer with unroll=True"
         )
-    return "Rebuild that part of the model from operators that TFLM has, or convert it as a custom operator"
+    return _EXPORTS.get(
+        key, "Rebuild that part of the model from operators that TFLM has, or convert it as a custom operator"
+    )
