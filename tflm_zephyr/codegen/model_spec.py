@@ -17,9 +17,10 @@ from tflm_zephyr.codegen.spec import ModelSpec
 from tflm_zephyr.codegen.tensor_interface import tensor_spec
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.host import OnRun
-from tflm_zephyr.model import Model
+from tflm_zephyr.model import Model, conversion_bytes
 from tflm_zephyr.options import ModelConfig
 
+_WORTH_A_REMARK = 1024  # bytes of inputs and outputs
 _NO_RUNS = GoldenRuns((), "", "", {})
 
 
@@ -85,6 +86,9 @@ def _notes(item: PreparedModel, runs: GoldenRuns, golden: GoldenRequest) -> Iter
     need = item.plan.largest.size.bytes
     if given is not None and given < need - SLACK_BYTES:
         yield f"{label}: {given} bytes are too few; the estimate is {need}"
+    fewer = conversion_bytes(item.model)
+    if fewer >= _WORTH_A_REMARK:
+        yield f"{label}: io: int8 leaves out the conversions at its ends: {fewer:,} bytes fewer of inputs and outputs"
     if runs.warning:
         yield f"warning: {label}: {runs.warning}"
     if golden.wanted and not runs.runs:

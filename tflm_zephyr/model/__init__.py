@@ -6,6 +6,7 @@ from tflm_zephyr.model.reader import CALLERS, load_model, parse_model
 from tflm_zephyr.model.schema import operator_name, type_name
 from tflm_zephyr.model.types import Model, Operator, Quantization, Subgraph, Tensor, TensorType, shown
 from tflm_zephyr.model.writer import (
+    conversion_bytes,
     in_operator_order,
     normalised_for_litert,
     planned,

@@ -19,6 +19,7 @@ from tests.helpers.model_builder import ModelBuilder, chain
 from tests.helpers.small_models import converted, dense, unary
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards.board import Board, load_board
+from tflm_zephyr.codegen import model_spec
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.identifiers import identifier
 from tflm_zephyr.codegen.rendering import render
@@ -90,7 +91,10 @@ def test_a_dense_model(make: Make) -> None:
 
 
 @pytest.mark.parametrize("outer", ["float32", "uint8"])
-def test_io_int8_hands_over_the_integers(make: Make, tmp_path: Path, outer: str) -> None:
+def test_io_int8_hands_over_the_integers(
+    make: Make, tmp_path: Path, outer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_spec, "_WORTH_A_REMARK", 1)
     values = numpy.arange(-4, 4) * numpy.float32(0.25)
     numpy.save(tmp_path / "x.npy", values.reshape(1, 8))  # real values, whatever the input's type
     made = [make(converted(outer), io=io, inputs=tmp_path / "x.npy") for io in ("model", "int8")]
@@ -99,6 +103,8 @@ def test_io_int8_hands_over_the_integers(make: Make, tmp_path: Path, outer: str)
         [outer, outer, "int8"], ["int8"] * 3,
     ]  # fmt: skip
     assert inner.golden[0].inputs == (numpy.round(values / 0.05).astype("int8").tobytes(),)
+    remarks = [any(": 48 bytes fewer of inputs and outputs" in note for note in one.notes) for one in made]
+    assert remarks == [outer == "float32", False]
     header = source(made[1], "src/models/net0.hpp")
     assert "kInput0Scale = 0.0500000007f" in header and "kOutput0Scale = 0.0399999991f" in header
 
