@@ -16,7 +16,7 @@ from tflm_zephyr.codegen.prepared_model import PreparedModel
 from tflm_zephyr.codegen.spec import ModelSpec
 from tflm_zephyr.codegen.tensor_interface import tensor_spec
 from tflm_zephyr.errors import ModelError
-from tflm_zephyr.host import OnRun
+from tflm_zephyr.host import OnRun, available
 from tflm_zephyr.model import Model, conversion_bytes
 from tflm_zephyr.options import ModelConfig
 
@@ -54,7 +54,9 @@ def built_model(
         run = partial(golden_runs, item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
         runs = setup.shared.once("golden", (config, id(item.model), golden.app, golden.keep), run)
         if item.refusal is not None:  # as it must; LiteRT is the reference
-            runs = replace(runs, refusal="", warning="", hopeless=False)
+            custom = any(operator.custom_code for one in model.subgraphs for operator in one.operators)
+            alone = not runs.runs and available("litert") and not custom
+            runs = replace(runs, refusal=item.refusal.what if alone else "", warning="", hopeless=alone)
         if runs.hopeless:
             hint = "LiteRT does not run it either: convert it again"
             raise ModelError(runs.refusal, where=model.where, hint=hint)

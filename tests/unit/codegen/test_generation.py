@@ -16,6 +16,7 @@ from tests.helpers.architectures import dense_chain
 from tests.helpers.command_line import Tool
 from tests.helpers.generated_models import passing, variables, with_custom
 from tests.helpers.model_builder import ModelBuilder, chain
+from tests.helpers.operator_models import Case, Spec
 from tests.helpers.small_models import converted, dense, unary
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.boards.board import Board, load_board
@@ -107,6 +108,26 @@ def test_io_int8_hands_over_the_integers(
     assert remarks == [outer == "float32", False]
     header = source(made[1], "src/models/net0.hpp")
     assert "kInput0Scale = 0.0500000007f" in header and "kOutput0Scale = 0.0399999991f" in header
+
+
+U8, FOUR = Spec((1, 4), "uint8", scale=0.1), Spec((4, 4), "uint8", [1], scale=0.1)
+ALONE = (
+    (Case("TILE", (U8, Spec((1,), "int32", [2])), (Spec((2, 4), "uint8"),)), "do not fit .* TFLM has no kernel of it"),
+    (Case("CONCATENATION", (U8, replace(U8, scale=0.2)), (Spec((1, 8), "uint8", scale=0.1),), {"axis": 1}), "scales"),
+    (Case("SOFTMAX", (U8,), (U8,), {"beta": 1.0}), "another scale than 1/256"),
+    (
+        Case("FULLY_CONNECTED", (U8, FOUR), (U8,), {"weights_format": 1}),
+        "shuffled .* convert again with a TensorFlow 2",
+    ),
+    (Case("FULLY_CONNECTED", (U8, replace(FOUR, scale=[0.1] * 4)), (U8,), {}), "weights of uint8 with several scales"),
+    (Case("LOGISTIC", (U8,), (U8,)), "takes no uint8 .* old uint8 quantisation: convert again"),
+)
+
+
+@pytest.mark.parametrize(("case", "message"), ALONE, ids=[f"{case.key} {message[:9]}" for case, message in ALONE])
+def test_what_neither_tflm_nor_compiled_code_runs(make: Make, case: Case, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        make(case.build())
 
 
 def test_each_operator_is_registered_once(make: Make) -> None:

@@ -55,6 +55,8 @@ def softmax(b: LayerBuilder) -> None:
     if b.node.fits(_BOTH_FLOAT):
         parameters = reference_params(b, "SoftmaxParams", beta=Double(finite(_beta(b))))
     elif any(map(b.node.fits, (_BOTH_INT8, _INT8_TO_INT16, _BOTH_UINT8))):
+        if b.node.fits(_BOTH_UINT8) and (scale_of(output), zero_point_of(output)) != (2.0**-8, 0):
+            raise b.refuse("has an output of uint8 in another scale than 1/256")
         scaling, least = softmax_scaling(_beta(b), scale_of(source))
         if b.cmsis_nn and not b.node.fits(_BOTH_UINT8):
             function = "arm_softmax_s8" if b.node.fits(_BOTH_INT8) else "arm_softmax_s8_s16"

@@ -205,8 +205,8 @@ def _legacy(b: LayerBuilder) -> None:
     outputs, depth = b.node.input(1).shape
     tensors = b.source(0, "input"), b.source(1, "weights"), b.optional_source(2, "bias"), b.result()
     parameters = dense_params(b, "FullyConnectedParams")
-    if dense_multiplier(b.node).shift > 30:
-        raise ArithmeticError("a shift to the left by a word")
+    if dense_multiplier(b.node).shift > 30 or b.node.option("weights_format"):
+        raise b.refuse("has shuffled weights, or a scale that is too large")
     b.call(DENSE_LEGACY, parameters, *tensors, b.node.output().elements // outputs, outputs, depth)
 
 

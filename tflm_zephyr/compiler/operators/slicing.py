@@ -92,7 +92,8 @@ def tile(b: LayerBuilder) -> None:
     """TILE by constant multiples, in any type."""
     _check_type(b)
     shape, repeats = b.node.input(0).shape, integers(b, 1)
-    if b.node.output().shape != tuple(size * count for size, count in zip(shape, repeats, strict=True)):
+    wanted = tuple(size * count for size, count in zip(shape, repeats, strict=False))
+    if len(repeats) != len(shape) or b.node.output().shape != wanted:
         raise b.refuse("has multiples that do not fit its shapes")
     loops = zip(repeats, itertools.repeat(0)), zip(shape, _steps(shape), strict=True)
     nested = [loop for pair in zip(*loops, strict=True) for loop in pair]
