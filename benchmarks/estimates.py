@@ -31,7 +31,7 @@ from benchmarks.kernels import ALL_CORES, Machine  # noqa: E402
 from benchmarks.operator_costs import Interpreter  # noqa: E402
 from tflm_zephyr import process  # noqa: E402
 from tflm_zephyr.compiler import ModelWork, compiled_work, interpreter_work  # noqa: E402
-from tflm_zephyr.costs import CMSIS_NN, REFERENCE, Prices  # noqa: E402
+from tflm_zephyr.costs import CMSIS_NN, REFERENCE, Costs, Prices  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.model import parse_model  # noqa: E402
 
@@ -66,8 +66,8 @@ def generated(machine: Machine, model: Path, *, fast: bool) -> Estimate:
     return Estimate(machine.counted(elf), compiled_work(program, _prices(machine)))
 
 
-def _prices(machine: Machine) -> Prices:
-    return Prices(machine.core.cpu, machine.kernels)
+def _prices(machine: Machine) -> Costs:
+    return Costs((Prices(machine.core.cpu, machine.kernels),))
 
 
 WAYS: Mapping[str, tuple[str, Callable[[Machine, Path], Estimate]]] = {

@@ -234,13 +234,13 @@ def non_negative(table: NDArray[numpy.float64], wanted: NDArray[numpy.float64]) 
 
 
 def libraries(
-    found: Sequence[Sample], sizes: Mapping[str, int], called: Mapping[str, tuple[str, ...]]
+    found: Sequence[Sample], sizes: Mapping[str, int], called: Mapping[str, tuple[str, ...]], core: str
 ) -> tuple[LibraryTable, LibraryTable]:
     """The fits of a core's kernels, CMSIS-NN's and ours."""
     kernels = {}
     for kernel in sorted({sample.shape.kernel for sample in found}):
         own = [sample for sample in found if sample.shape.kernel == kernel]
-        works = [work_counts(sample.shape) for sample in own]
+        works = [work_counts(sample.shape, core) for sample in own]
         code = None
         if kernel.startswith(FAST):
             code = fitted([code_counts(sample.shape) for sample in own], [sample.code or 0 for sample in own])
@@ -280,12 +280,12 @@ def main() -> int:
         held: dict[str, list[Sample]] = {}
         for key in args.core or CORES:
             found, sizes, called = samples(Machine(bench, key))
-            tables = libraries(found, sizes, called)
+            tables = libraries(found, sizes, called, _NAMES[key])
             held[_NAMES[key]] = held_out(found)
             for line in lines(_NAMES[key], tables):
                 say(line)
             if args.update:
-                update(_NAMES[key], f"GCC {version}", tables)
+                update(CoreTable(_NAMES[key], f"GCC {version}", tables))
         if args.update:
             write_held_out(held)
 
@@ -301,17 +301,23 @@ def held_out(found: Sequence[Sample]) -> list[Sample]:
     return kept
 
 
-def update(core: str, toolchain: str, tables: Sequence[LibraryTable]) -> None:
-    """Write the libraries into the core's file, in the place of what it has of them; `operators` stay."""
-    old = core_table(core) if is_measured(core) else CoreTable(core, toolchain, ())
+def update(measured_now: CoreTable) -> None:
+    """Write the libraries into the core's file, kernels, functions and operators beside those that it has of them."""
+    core = measured_now.core
+    old = core_table(core) if is_measured(core) else measured_now
     kept = {(one.name, one.commit): one for one in old.libraries}
-    for one in tables:
-        before = kept.get((one.name, one.commit))
-        if before is not None:
-            one = replace(one, operators=before.operators, calls={**before.calls, **one.calls})
-        kept[one.name, one.commit] = one
+    for now in measured_now.libraries:
+        before = kept.get((now.name, now.commit), now)
+        kept[now.name, now.commit] = replace(
+            before,
+            calls={**before.calls, **now.calls},
+            operators={**before.operators, **now.operators},
+            function_bytes={**before.function_bytes, **now.function_bytes},
+            called={**before.called, **now.called},
+        )
     path = ROOT / "tflm_zephyr" / "data" / file_of(core)
-    write_atomically(path, dump(CoreTable(core, toolchain, tuple(kept.values()))).encode())
+    write_atomically(path, dump(CoreTable(core, old.toolchain, tuple(kept.values()))).encode())
+    core_table.cache_clear()
 
 
 def write_held_out(held: Mapping[str, Sequence[Sample]]) -> None:

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.bare_app import run  # noqa: E402
 from benchmarks.common import Bench, main_of, say, say_load  # noqa: E402
-from benchmarks.kernel_costs import call_bytes, non_negative, reached_functions, rounded  # noqa: E402
+from benchmarks.kernel_costs import call_bytes, non_negative, reached_functions, rounded, update  # noqa: E402
 from benchmarks.kernels import ALL_CORES, CORES, Cost, Machine  # noqa: E402
 from benchmarks.operator_grid import grid, grid_models  # noqa: E402
 from tests.helpers import kernel_grid  # noqa: E402
@@ -47,14 +47,9 @@ from tflm_zephyr.costs import (  # noqa: E402
     KernelFits,
     LibraryTable,
     Shape,
-    core_table,
-    dump,
-    file_of,
-    is_measured,
     work_counts,
 )
 from tflm_zephyr.errors import ToolError  # noqa: E402
-from tflm_zephyr.files import write_atomically  # noqa: E402
 from tflm_zephyr.kernels import CMSIS_NN_REVISION, Node  # noqa: E402
 from tflm_zephyr.model import Model, parse_model  # noqa: E402
 from tflm_zephyr.tflm import op_resolver  # noqa: E402
@@ -320,9 +315,7 @@ def fitted(counts: Sequence[Mapping[str, int]], values: Sequence[int]) -> Fit:
     return Fit(exact, len(values), FitError(rounded(sum(off) / len(off)), rounded(max(off))))
 
 
-def fits_of(
-    samples: Sequence[Sample], layer_bytes: Mapping[str, Sequence[int]], core: str = ""
-) -> dict[str, KernelFits]:
+def fits_of(samples: Sequence[Sample], layer_bytes: Mapping[str, Sequence[int]], core: str) -> dict[str, KernelFits]:
     """The fits of all operators on a core."""
     found = {}
     for kernel in sorted({sample.shape.kernel for sample in samples}):
@@ -343,25 +336,6 @@ def lines(title: str, fits: Mapping[str, KernelFits]) -> Iterator[str]:
         errors = (one.instructions.error, one.cycles.error)
         shown = "".join(f"{100 * error.mean:8.1f} % {100 * error.most:5.1f} %" for error in errors)
         yield f"{kernel:40}{one.instructions.shapes:7}{shown}"
-
-
-def update(measured_now: CoreTable) -> None:
-    """Write the libraries' operators into the core's file, and their calls beside those of functions that it has."""
-    core = measured_now.core
-    old = core_table(core) if is_measured(core) else measured_now
-    kept = {(one.name, one.commit): one for one in old.libraries}
-    for now in measured_now.libraries:
-        before = kept.get((now.name, now.commit), now)
-        kept[now.name, now.commit] = replace(
-            before,
-            calls={**before.calls, **now.calls},
-            operators={**before.operators, **now.operators},
-            function_bytes={**before.function_bytes, **now.function_bytes},
-            called={**before.called, **now.called},
-        )
-    path = ROOT / "tflm_zephyr" / "data" / file_of(core)
-    write_atomically(path, dump(CoreTable(core, old.toolchain, tuple(kept.values()))).encode())
-    core_table.cache_clear()
 
 
 def main() -> int:

@@ -160,7 +160,10 @@ def _depthwise(kind: str, count: int = 99) -> Iterator[OperatorLayer]:
 
 
 def _dense(kind: str, count: int = 99) -> Iterator[OperatorLayer]:
-    sizes = [(1, 64, 12), (1, 16, 16), (1, 300, 4), (1, 1, 16), (4, 20, 9), (1, 128, 33), (1, 33, 10), (2, 50, 7)]
+    sizes = [
+        (1, 64, 12), (1, 16, 16), (1, 300, 4), (1, 1, 16), (4, 20, 9), (1, 128, 33), (1, 33, 10), (2, 50, 7),
+        (1, 16, 1), (1, 4, 8), (1, 128, 128), (1, 7, 3), (1, 200, 64),
+    ]  # fmt: skip
     for rows, depth, channels in sizes[:count]:
         yield OperatorLayer(
             "FULLY_CONNECTED", ((rows, depth),), (rows, channels), {"fused_activation_function": 0}, kind,

@@ -117,6 +117,7 @@ def grid() -> dict[str, list[GridLayer]]:
         "depthwise": list(_depthwise()),
         "wide_depthwise": list(_wide_depthwise()),
         "dense": list(_dense()),
+        "low_depthwise": list(_low_depthwise()),
     }
 
 
@@ -198,10 +199,22 @@ def _wide_depthwise() -> Iterator[GridLayer]:
     yield from _ruled(some, 3)
 
 
+def _low_depthwise() -> Iterator[GridLayer]:
+    """Images of few output rows, all within the image: kernels that take several rows at a time take these few."""
+    sizes = [
+        (3, 12, 16, 1), (4, 7, 64, 1), (5, 24, 8, 1), (6, 10, 32, 1), (3, 5, 128, 1), (4, 25, 24, 1), (7, 16, 12, 2),
+        (3, 8, 40, 2), (5, 13, 20, 2),
+    ]  # fmt: skip
+    some = [GridLayer("DEPTHWISE_CONV_2D", h, w, c, c, (3, 3), (s, s), same=False) for h, w, c, s in sizes]
+    yield from _ruled(some, 4)
+
+
 def _dense() -> Iterator[GridLayer]:
     sizes = [
         (64, 12), (640, 128), (128, 128), (128, 8), (8, 128), (256, 2), (16, 16), (4000, 4), (33, 10), (96, 24),
         (50, 7), (200, 30), (27, 64), (512, 10), (12, 3), (40, 5), (17, 17), (100, 9), (30, 1), (7, 13), (257, 5),
+        (1, 16), (16, 1), (2, 6), (4, 2), (3, 3), (8, 8), (1, 4), (5, 12), (20, 2), (24, 20), (32, 3), (60, 60),
+        (6, 40), (128, 1), (128, 256),
     ]  # fmt: skip
     some = [GridLayer("FULLY_CONNECTED", 1, 1, depth, channels) for depth, channels in sizes]
     yield from _ruled(some, 4)

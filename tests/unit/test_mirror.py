@@ -48,6 +48,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "footprint.measurement": "cli.report.footprint footprint.attribution footprint.byte_owners footprint.elf"
     " footprint.link_map",
     "footprint.estimate": "footprint.size_tables",
+    "footprint.ways": "codegen.estimated_work",
     # The parts of a generated app, each seen in its files.
     "codegen.app_folder": "codegen.app_files",
     "codegen.generation": "codegen.custom_operators codegen.derived_apps codegen.model_spec codegen.prepared_model"
@@ -67,7 +68,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "compiler.ir.layers": "compiler.ir.calls compiler.ir.rows",
     "codegen.backends.cxx": "compiler.ir.kernels compiler.ir.operands compiler.ir.row_operands compiler.ir.structs",
     "compiler.plan_proof": "compiler.row_proof",
-    "costs.table": "costs.counts costs.layer_costs costs.operator_counts costs.shapes",
+    "costs.table": "costs.counts costs.mean_prices costs.operator_counts costs.shapes",
     "compiler.work": "compiler.operator_shapes",
     # Both ends of a link are needed to see either.
     "device.console.records": "device.console.fields device.console.reader device.console.result device.console.status"

@@ -15,7 +15,7 @@ from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer, Se
 from tflm_zephyr.compiler.ir.operands import Dims, Shape
 from tflm_zephyr.compiler.kernel_choice import Choice, Maker, choice_of
 from tflm_zephyr.compiler.layer_builder import Constants, LayerBuilder, NotDirectError
-from tflm_zephyr.compiler.layer_cycles import LayerCycles, layer_cycles
+from tflm_zephyr.compiler.layer_cycles import LayerCycles
 from tflm_zephyr.compiler.lowering import OwnKernel
 from tflm_zephyr.compiler.memory_plan import MemoryPlan
 from tflm_zephyr.compiler.plan_proof import prove
@@ -23,6 +23,7 @@ from tflm_zephyr.compiler.program import BufferMap, CompiledModel, Place
 from tflm_zephyr.compiler.registry import OPERATORS, runs_legacy
 from tflm_zephyr.compiler.row_forms import NotByRowsError
 from tflm_zephyr.compiler.row_stream import Stream, stream_of
+from tflm_zephyr.costs import costs_of
 from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import HINTS, KernelLibrary, Node
 from tflm_zephyr.memory_planner import align_up
@@ -53,7 +54,7 @@ class LayerSource:
     @cached_property
     def _cycles(self) -> LayerCycles:
         """The cycles with these libraries, which all choices share."""
-        return layer_cycles(self.libraries)
+        return LayerCycles(costs_of(self.libraries))
 
     def choice(self, more_flash: int | None) -> Choice | None:
         """The fastest kernels by the tables; None where these libraries' were not measured."""
@@ -192,7 +193,7 @@ class _LayerFactory:
         constants, before = self.constants, self.constants.copy()
         why = "" if self.choice is None else self.choice.why.get(node.operator.index, "")
         if self.fast and not why:
-            taken = None if self.choice is None else self.choice.candidates_taken.get(node.operator.index)
+            taken = None if self.choice is None else self.choice.number(node.operator.index)
             numbers = range(len(_own_kernels(node)) or 1) if taken is None else (taken,)
             for number in numbers:
                 try:

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tflm_zephyr.compiler.ir.layers import FallbackLayer, KernelLayer, Layer
 from tflm_zephyr.compiler.kernel_shapes import shape_by_rows, shape_of
 from tflm_zephyr.compiler.operator_shapes import operator_shape, operator_shape_by_rows
-from tflm_zephyr.costs import ROW_BYTES, ROW_STEP, Prices, Shape, has_rivals
-from tflm_zephyr.kernels import CORES, KernelLibrary, Node
+from tflm_zephyr.costs import ROW_BYTES, ROW_STEP, Costs
+from tflm_zephyr.kernels import Node
 
 _MOST_ROWS = 32
 """Rows of a call; what calls for more of them take beyond their rows is about the same."""
@@ -24,32 +23,32 @@ class LayerCycles:
     A kernel that was not measured on a core is priced by the nearest one that was, which Price.why names.
     """
 
-    prices: tuple[Prices, ...]
+    costs: Costs
 
     @cached_property
     def step(self) -> float:
         """A step of a segment beside its kernel: the window, the row buffers, the call."""
-        return self._mean(ROW_STEP)
+        return self.costs.call(ROW_STEP).cycles
 
     @cached_property
     def moved_byte(self) -> float:
         """A byte that moves within a row buffer."""
-        return self._mean(ROW_BYTES) / ROW_BYTES.channels
+        return self.costs.call(ROW_BYTES).cycles / ROW_BYTES.channels
 
     def priced(self, node: Node, layer: Layer) -> Layer:
         """The layer with its cycles, and those that runs of pixels and its leaner forms add."""
         if isinstance(layer, FallbackLayer):
-            return replace(layer, cycles=self._mean(operator_shape(node), fallback=True))
+            return replace(layer, cycles=self.costs.operator(operator_shape(node)).cycles)
         if not isinstance(layer, KernelLayer) or not layer.calls:
             return layer
         shape = shape_of(node, layer) or operator_shape(node)
-        cycles = self._mean(shape)
+        cycles = self.costs.call(shape).cycles
         run = 0.0
         if any(call.runs is not None for call in layer.calls):
-            two, four = (self._mean(replace(shape, out_height=1, out_width=pixels)) for pixels in (2, 4))
+            two, four = (self.costs.call(replace(shape, out_height=1, out_width=pixels)).cycles for pixels in (2, 4))
             run = max(0.0, 2 * two - four)
         leaner = [
-            replace(one, cycles=cycles, extra_cycles=max(0.0, self._mean(other) - cycles))
+            replace(one, cycles=cycles, extra_cycles=max(0.0, self.costs.call(other).cycles - cycles))
             for one in layer.leaner
             if (other := shape_of(node, one)) is not None
         ]
@@ -64,34 +63,9 @@ class LayerCycles:
         one = shape_by_rows(node, layer)
 
         def cycles(rows: int) -> float:
-            return self._mean(operator_shape_by_rows(node, rows, form.steps) if one is None else one.of_rows(rows))
+            shape = operator_shape_by_rows(node, rows, form.steps) if one is None else one.of_rows(rows)
+            return self.costs.call(shape).cycles
 
         row = cycles(form.steps) / form.steps
         counts = range(1, min(form.steps, _MOST_ROWS) + 1)
         return tuple(max(0.0, cycles(rows) - row * rows) for rows in counts)
-
-    def _mean(self, shape: Shape, *, fallback: bool = False) -> float:
-        key = shape, fallback
-        if key not in self._means:
-            found = [(one.operator(shape) if fallback else one.call(shape)).cycles for one in self.prices]
-            self._means[key] = sum(found) / len(found)
-        return self._means[key]
-
-    @cached_property
-    def _means(self) -> dict[tuple[Shape, bool], float]:
-        """The cycles that were asked for: many layers are of one shape, and each is priced for each choice."""
-        return {}
-
-
-def layer_cycles(libraries: Sequence[KernelLibrary]) -> LayerCycles:
-    """The cycles with these libraries."""
-    return LayerCycles(
-        tuple(Prices(core, library.name, library.commit) for library in libraries for core in sorted(_cores(library)))
-    )
-
-
-def _cores(library: KernelLibrary) -> Sequence[str]:
-    """The boards' cores, where they are not known all of their kind on which our kernels compete with CMSIS-NN's."""
-    kind = (library.core.dsp, library.core.mve)
-    named = [name for name in CORES if (CORES[name].dsp, CORES[name].mve) == kind]
-    return library.cores or [name for name in named if has_rivals(name)] or named[:1]

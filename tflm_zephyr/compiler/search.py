@@ -155,7 +155,7 @@ class Search:
 
     def _parts(self, fast: bool | Choice) -> UnplacedModel:
         """The model but for its memory, once for each choice of kernels."""
-        key = (frozenset(fast.own), tuple(sorted(fast.why.items()))) if isinstance(fast, Choice) else fast
+        key = fast.key if isinstance(fast, Choice) else fast
         if key not in self._made:
             self._made[key] = self._source.parts(fast)
         return self._made[key]

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tflm_zephyr.compiler.ir.layers import FallbackLayer, Layer, members_of, more_work
+from tflm_zephyr.compiler.ir.layers import ControlLayer, FallbackLayer, Layer, members_of, more_work
 from tflm_zephyr.compiler.kernel_shapes import shape_of
 from tflm_zephyr.compiler.operator_shapes import operator_shape
 from tflm_zephyr.compiler.program import CompiledModel
-from tflm_zephyr.costs import INVOKE, Price, Prices, Shape
+from tflm_zephyr.costs import INVOKE, Costs, Price, Shape
 from tflm_zephyr.kernels import Node
-from tflm_zephyr.model import Model
+from tflm_zephyr.model import Model, Operator
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,14 @@ class OperatorWork:
 
 @dataclass(frozen=True)
 class ModelWork:
-    """The prices of a model's operators, and of an inference beside them."""
+    """The prices of a model's operators, and of an inference beside them.
+
+    `unknown` are operators whose work no table can tell: those that run subgraphs, and custom ones. They have no price.
+    """
 
     operators: tuple[OperatorWork, ...]
     beside: Price
+    unknown: tuple[int, ...] = ()
 
     @property
     def instructions(self) -> int:
@@ -47,29 +51,38 @@ class ModelWork:
         return {one.operator: one.price.why for one in self.operators if one.price.why}
 
 
-def interpreter_work(model: Model, prices: Prices) -> ModelWork:
-    """The work of the model's main subgraph through TFLM's interpreter. Subgraphs that operators run are not in it."""
-    return ModelWork(tuple(_operators(model, prices)), prices.operator(INVOKE))
+def interpreter_work(model: Model, costs: Costs) -> ModelWork:
+    """The work of the model's main subgraph through TFLM's interpreter."""
+    known = (operator for operator in model.main.operators if not _is_unknown(operator))
+    operators = tuple(
+        OperatorWork(one.index, one.key, costs.operator(operator_shape(Node(model, model.main, one)))) for one in known
+    )
+    unknown = tuple(operator.index for operator in model.main.operators if _is_unknown(operator))
+    return ModelWork(operators, costs.operator(INVOKE), unknown)
 
 
-def _operators(model: Model, prices: Prices) -> Iterator[OperatorWork]:
-    for operator in model.main.operators:
-        price = prices.operator(operator_shape(Node(model, model.main, operator)))
-        yield OperatorWork(operator.index, operator.key, price)
+def _is_unknown(operator: Operator) -> bool:
+    return bool(operator.subgraphs) or operator.custom_code is not None
 
 
-def compiled_work(program: CompiledModel, prices: Prices) -> ModelWork:
+def compiled_work(program: CompiledModel, costs: Costs) -> ModelWork:
     """The work of the compiled model's layers; segments and runs of pixels cost the share more that was planned."""
-    operators, more = tuple(_layers(program, prices)), more_work(program.main_layers)
+    operators, more = tuple(_layers(program, costs)), more_work(program.main_layers)
     instructions = sum(one.price.instructions for one in operators)
     cycles = sum(one.price.cycles for one in operators)
-    return ModelWork(operators, Price(more * instructions, more * cycles, 0.0))
+    unknown = tuple(layer.operator for layer in program.main_layers if _has_unknown(program, layer))
+    return ModelWork(operators, Price(more * instructions, more * cycles, 0.0), unknown)
 
 
-def _layers(program: CompiledModel, prices: Prices) -> Iterator[OperatorWork]:
+def _has_unknown(program: CompiledModel, layer: Layer) -> bool:
+    return isinstance(layer, ControlLayer) or _is_unknown(program.model.main.operators[layer.operator])
+
+
+def _layers(program: CompiledModel, costs: Costs) -> Iterator[OperatorWork]:
     for layer, shape in called_shapes(program):
-        price = prices.operator(shape) if isinstance(layer, FallbackLayer) else prices.call(shape)
-        yield OperatorWork(layer.operator, layer.key, price)
+        if not _has_unknown(program, layer):
+            price = costs.operator(shape) if isinstance(layer, FallbackLayer) else costs.call(shape)
+            yield OperatorWork(layer.operator, layer.key, price)
 
 
 def called_shapes(program: CompiledModel) -> Iterator[tuple[Layer, Shape]]:

@@ -3,7 +3,7 @@
 
 from tflm_zephyr.costs.choice import Candidate, LayerOptions, choose
 from tflm_zephyr.costs.counts import HELIUM, code_counts, knows, work_counts
-from tflm_zephyr.costs.layer_costs import CoreCosts, Costs, Work, costs_of, has_rivals
+from tflm_zephyr.costs.mean_prices import Costs, costs_of, has_rivals, millions
 from tflm_zephyr.costs.prices import EVAL, INVOKE, ROW_BYTES, ROW_STEP, Price, Prices
 from tflm_zephyr.costs.shapes import FAST, OwnForm, Shape
 from tflm_zephyr.costs.table import (

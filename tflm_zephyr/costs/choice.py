@@ -3,16 +3,18 @@
 
 Code is shared: layers of one shape call one function of ours, and all layers of a kernel of CMSIS-NN's call the same
 functions. So the choice is one for all layers. It is exact: for each set of CMSIS-NN's kernels that may be linked, the
-functions of ours are the items of a knapsack, which is solved by keeping the ways that no other one is as good as.
+layers' candidates are the classes of a multiple-choice knapsack (Kellerer, Pferschy and Pisinger, Knapsack Problems,
+chapter 11), which is solved layer by layer, by keeping the ways that no other one is as good as. Ways are compared
+where the same functions of ours are linked, of those that a later layer may call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
-from tflm_zephyr.costs.layer_costs import Work
+from tflm_zephyr.costs.prices import Price
 
 
 @dataclass(frozen=True)
@@ -24,38 +26,60 @@ class Candidate:
     """
 
     kernel: str
-    work: Work
+    price: Price
     own_bytes: int
     scratch_bytes: int
     function: Hashable = None
     code_bytes: int = 0
     unsure_bytes: int = 0
 
+    @property
+    def cycles(self) -> int:
+        """The price's, whole: sums of them are exact."""
+        return round(self.price.cycles)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The better, the smaller: cycles; where these are the same, scratch memory, then constants."""
+        return self.cycles, self.scratch_bytes, self.own_bytes
+
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """A layer's candidates: our kernel and CMSIS-NN's."""
+    """A layer's candidates, two or more. The last one is CMSIS-NN's, which a budget of flash counts against."""
 
-    own: Candidate
-    other: Candidate
+    candidates: tuple[Candidate, ...]
 
     @property
-    def own_is_better(self) -> bool:
-        """Whether ours takes fewer cycles; if both take the same, less scratch memory, then fewer constants."""
+    def library(self) -> Candidate:
+        """CMSIS-NN's kernel."""
+        return self.candidates[-1]
 
-        def key(one: Candidate) -> tuple[int, int, int]:
-            return one.work.cycles, one.scratch_bytes, one.own_bytes
-
-        return key(self.own) <= key(self.other)
+    @property
+    def fastest(self) -> int:
+        """The number of the best candidate, the first of equal ones."""
+        return min(range(len(self.candidates)), key=lambda number: self.candidates[number].order)
 
 
 @dataclass(frozen=True)
 class _Way:
-    """Bytes and cycles of some groups, and the layers with kernels of ours."""
+    """Bytes and cycles of the first layers: the candidate of the last of them, and the way of those before."""
 
     bytes: int
     cycles: int
-    own: frozenset[int]
+    number: int = -1
+    before: _Way | None = None
+
+    def numbers(self) -> tuple[int, ...]:
+        """The candidates of all layers."""
+        found, way = list[int](), self
+        while way.before is not None:
+            found.append(way.number)
+            way = way.before
+        return tuple(reversed(found))
+
+
+_Linked = frozenset[Hashable]
 
 
 def choose(
@@ -64,73 +88,54 @@ def choose(
     more: int | None = None,
     *,
     spare: int = 0,
-) -> tuple[bool, ...]:
-    """For each layer, whether it takes our kernel, for the fewest cycles.
+) -> tuple[int, ...]:
+    """The number of each layer's candidate, for the fewest cycles.
 
     `library_bytes`: code of a set of CMSIS-NN's kernels. `more`: bytes of code and constants that the choice may take
     more than CMSIS-NN's kernels for all layers do (0 or more), surely; None for any number. `spare`: bytes of these
     that are left free where a layer takes ours.
     """
     if more is None:
-        return tuple(layer.own_is_better for layer in layers)
-    groups: dict[Hashable, list[int]] = {}
-    for k, layer in enumerate(layers):
-        groups.setdefault(layer.own.function, []).append(k)
-    kernels = sorted({layer.other.kernel for layer in layers})
-    others = library_bytes(kernels) + sum(layer.other.own_bytes for layer in layers)
-    limit = others + more - spare
-    ways = [
-        _Way(others, sum(layer.other.work.cycles for layer in layers), frozenset()),
-        *(
-            best
-            for linked in _subsets(kernels)
-            if (best := _best(layers, list(groups.values()), frozenset(linked), limit - library_bytes(linked)))
-        ),
-    ]
-    best = min(ways, key=lambda way: (way.cycles, way.bytes))
-    return tuple(k in best.own for k in range(len(layers)))
+        return tuple(layer.fastest for layer in layers)
+    kernels = sorted({one.kernel for layer in layers for one in layer.candidates if one.function is None})
+    used = {layer.library.kernel for layer in layers}
+    others = library_bytes(used) + sum(layer.library.own_bytes for layer in layers)
+    ways = [(sum(layer.library.cycles for layer in layers), others, tuple(len(one.candidates) - 1 for one in layers))]
+    for linked in chain.from_iterable(combinations(kernels, count) for count in range(len(kernels) + 1)):
+        code = library_bytes(linked)
+        best = _best(layers, frozenset(linked), others + more - spare - code)
+        if best is not None:
+            ways.append((best.cycles, best.bytes + code, best.numbers()))
+    return min(ways, key=lambda way: way[:2])[2]
 
 
-def _subsets(kernels: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    for count in range(len(kernels) + 1):
-        yield from combinations(kernels, count)
-
-
-def _best(
-    layers: Sequence[LayerOptions], groups: Sequence[Sequence[int]], linked: frozenset[str], limit: int
-) -> _Way | None:
+def _best(layers: Sequence[LayerOptions], linked: frozenset[str], limit: int) -> _Way | None:
     """The fastest way within `limit` bytes where CMSIS-NN's kernels `linked` are there."""
-    ways = [_Way(0, 0, frozenset())]
-    for group in groups:
-        ways = _undominated(way for way in _joined(ways, _options(layers, group, linked)) if way.bytes <= limit)
-    return ways[-1] if ways else None
+    ways: dict[_Linked, list[_Way]] = {frozenset(): [_Way(0, 0)]}
+    later = [frozenset(one.function for one in layer.candidates) for layer in layers]
+    for k, layer in enumerate(layers):
+        live = frozenset[Hashable]().union(*later[k + 1 :])
+        grown: dict[_Linked, list[_Way]] = {}
+        for number, one in enumerate(layer.candidates):
+            if one.function is None and one.kernel not in linked:
+                continue
+            for held, some in ways.items():
+                state = (held if one.function is None else held | {one.function}) & live
+                grown.setdefault(state, []).extend(_grown(some, one, number, one.function in held, limit))
+        ways = {state: _undominated(some) for state, some in grown.items()}
+    return min((some[-1] for some in ways.values() if some), key=lambda way: (way.cycles, way.bytes), default=None)
 
 
-def _options(layers: Sequence[LayerOptions], group: Sequence[int], linked: frozenset[str]) -> list[_Way]:
-    """Ways to run the layers of a function of ours: with it, where each may keep CMSIS-NN's kernel, and without it."""
-    others = [_other(layers[k]) if layers[k].other.kernel in linked else None for k in group]
-    without = [_Way(0, 0, frozenset())]
-    first = layers[group[0]].own
-    found = [_Way(first.code_bytes + first.unsure_bytes, 0, frozenset())]
-    for k, other in zip(group, others, strict=True):
-        own = layers[k].own
-        ours = _Way(own.own_bytes, own.work.cycles, frozenset({k}))
-        found = _undominated(_joined(found, [ours] if other is None else [ours, other]))
-        without = [] if other is None else list(_joined(without, [other]))
-    return [*without, *found]
+def _grown(ways: Sequence[_Way], one: Candidate, number: int, linked: bool, limit: int) -> Iterator[_Way]:
+    """The ways with a candidate for the next layer, whose function may be `linked` already."""
+    more = one.own_bytes + (0 if linked else one.code_bytes + one.unsure_bytes)
+    for way in ways:
+        if way.bytes + more <= limit:
+            yield _Way(way.bytes + more, way.cycles + one.cycles, number, way)
 
 
-def _other(layer: LayerOptions) -> _Way:
-    return _Way(layer.other.own_bytes, layer.other.work.cycles, frozenset())
-
-
-def _joined(ways: Sequence[_Way], others: Sequence[_Way]) -> Iterator[_Way]:
-    for one in ways:
-        for other in others:
-            yield _Way(one.bytes + other.bytes, one.cycles + other.cycles, one.own | other.own)
-
-
-def _undominated(ways: Iterator[_Way]) -> list[_Way]:
+def _undominated(ways: Sequence[_Way]) -> list[_Way]:
+    """By bytes, each with fewer cycles than those before."""
     found: list[_Way] = []
     for way in sorted(ways, key=lambda way: (way.bytes, way.cycles)):
         if not found or way.cycles < found[-1].cycles:

@@ -21,6 +21,8 @@ def _products(pixels: int, channels: int, taps: int, times: int = 1) -> Counts:
     vectors = -(-taps // _BYTES)
     return {
         "calls": times,
+        "blocks": times * fours,
+        "pixels behind blocks": times * rest,
         "four pixels": times * fours * channels,
         "four pixels' vectors": times * fours * channels * vectors,
         "pixels left": times * rest * channels,
@@ -69,6 +71,9 @@ def _dense(s: Shape) -> Counts:
     fours, rest = divmod(s.channels, _BLOCK)
     vectors = -(-s.taps // _BYTES)
     return {
+        "rows": s.pixels,
+        "rows of fours": s.pixels * (fours > 0),
+        "rows of fours and more": s.pixels * (fours > 0 < rest),
         "four channels": s.pixels * fours,
         "four channels' vectors": s.pixels * fours * vectors,
         "channels left": s.pixels * rest,
@@ -77,8 +82,15 @@ def _dense(s: Shape) -> Counts:
 
 
 def _sums(s: Shape) -> Counts:
-    """The sums of each output's weights, which Eval makes at each inference."""
-    return {"channels": s.channels, "vectors": s.channels * -(-s.taps // _BYTES)}
+    """The sums of each output's weights, which Eval makes at each inference, five at a time (arm_vector_sum_s8)."""
+    fives, rest = divmod(s.channels, 5)
+    vectors = -(-s.taps // _BYTES)
+    return {
+        "five channels": fives,
+        "five channels' vectors": fives * vectors,
+        "channels left": rest,
+        "vectors of channels left": rest * vectors,
+    }
 
 
 HELIUM_WORK: Mapping[str, Callable[[Shape], Counts]] = {

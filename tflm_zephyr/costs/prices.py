@@ -6,16 +6,16 @@ A price that was measured for something else says what stood in: another core, c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
-from tflm_zephyr.costs.counts import HELIUM, work_counts
+from tflm_zephyr.costs.counts import HELIUM, code_counts, work_counts
 from tflm_zephyr.costs.shapes import Shape
 from tflm_zephyr.costs.table import (
     CMSIS_NN,
     OWN,
     REFERENCE,
-    CoreTable,
     KernelFits,
     LibraryTable,
     core_table,
@@ -43,6 +43,7 @@ ROW_STEP = Shape("RowStep", 1, 1, 1, 1, 1, 1)
 """A step of a segment that runs row by row, beside the kernel that it calls."""
 ROW_BYTES = Shape("RowBytes", 1, 1, 1024, 1, 1, 1024)
 """Bytes that move within a row buffer."""
+CALLS, OPERATORS = "calls", "operators"
 EVAL = "Eval "
 """Begins the name of the price of an operator's Eval beside the function that it calls."""
 
@@ -85,7 +86,7 @@ class Prices:
                     return _with(price, why, self._commit(table))
                 if table is not None and shape.kernel in table.operators:
                     break
-        return self._of(shape, "operators")
+        return self._of(shape, OPERATORS)
 
     def call(self, shape: Shape) -> Price:
         """A kernel as generated code calls it: one of ours, a function of CMSIS-NN, or what stands for an operator."""
@@ -94,7 +95,7 @@ class Prices:
                 table = core_table(core).library(name, self.commit)
                 if table is not None and shape.kernel in table.calls and " " not in shape.kernel:
                     return _with(_price(core, table.calls[shape.kernel], shape), why, self._commit(table))
-        return self._of(shape, "calls")
+        return self._of(shape, CALLS)
 
     def code_bytes(self, kernels: Sequence[str]) -> int | None:
         """Bytes of generated code that calls these kernels, one for each layer, but for the models' constants.
@@ -109,6 +110,49 @@ class Prices:
         layers = sum(table.calls[kernel].call_bytes for kernel in kernels)
         return layers + sum(table.function_bytes[name] for name in functions)
 
+    @property
+    def stands_in(self) -> str:
+        """The commit of the library that was measured, where that is not `commit`; "" where it is, or for any."""
+        library = core_table(self.core).library(self.library, self.commit) if is_measured(self.core) else None
+        return library.commit if library is not None and self.commit not in ("", library.commit) else ""
+
+    @property
+    def of_measured(self) -> Prices:
+        """The same for the commit that was measured."""
+        return replace(self, commit=self.stands_in or self.commit)
+
+    def function_bytes(self, shape: Shape) -> tuple[float, float] | None:
+        """Bytes of code of one of our functions, and the share by which they may be off; None where not measured.
+
+        The share is the largest error of the fit, at least twice the mean one.
+        """
+        fits = self._calls().get(shape.kernel)
+        counts = {} if fits is None or fits.code is None else code_counts(shape)
+        if fits is None or fits.code is None or not fits.code.knows(counts):
+            return None
+        return fits.code.of(counts), max(2 * fits.code.error.mean, fits.code.error.most)
+
+    def call_bytes(self, kernel: str) -> int:
+        """Bytes of a layer's function that calls the kernel; 0 where they were not measured."""
+        fits = self._calls().get(kernel)
+        return 0 if fits is None else fits.call_bytes
+
+    def library_bytes(self, kernels: Collection[str]) -> int:
+        """Bytes of code of CMSIS-NN's kernels with all that they call, each function once; 0 where not measured."""
+        table = core_table(self.core).library(CMSIS_NN, self.commit) if is_measured(self.core) else None
+        if table is None:
+            return 0
+        return sum(
+            table.function_bytes[one] for one in {one for kernel in kernels for one in table.called.get(kernel, ())}
+        )
+
+    def _calls(self) -> Mapping[str, KernelFits]:
+        """The kernels of the core itself, CMSIS-NN's and ours."""
+        tables = [
+            core_table(self.core).library(name, self.commit) for name in (CMSIS_NN, OWN) if is_measured(self.core)
+        ]
+        return {name: fits for table in tables if table is not None for name, fits in table.calls.items()}
+
     def function_of(self, shape: Shape) -> str:
         """The function that CMSIS-NN's wrappers call for an int8 operator, "" for others."""
         key, _, types = shape.kernel.partition(" ")
@@ -120,14 +164,21 @@ class Prices:
         return _convolution(shape, helium) if key == "CONV_2D" else _depthwise(shape, helium)
 
     def _of(self, shape: Shape, section: str) -> Price:
-        """The nearest measured price: by core, then library, then the operator's other types, then elements."""
-        for core, why_core in self._cores():
-            for kernel, why_kernel in _alike(shape.kernel):
-                for table, why_table in self._libraries(core_table(core)):
-                    fits = (table.calls if section == "calls" else table.operators).get(kernel)
-                    if fits is not None:
-                        price = _price(core, fits, replace(shape, kernel=kernel))
-                        return _with(price, why_core, why_kernel, why_table, self._commit(table))
+        """The nearest measured price: of the operator, else of its other types, else of elements.
+
+        Each by the library on the nearest core, and where no core has that by the other library. For a call that was
+        not measured the operator through the interpreter stands in.
+        """
+        other = CMSIS_NN if self.library == REFERENCE else REFERENCE
+        sections = (section, OPERATORS) if section == CALLS else (section,)
+        for (kernel, why_kernel), name, library in product(_alike(shape.kernel), sections, (self.library, other)):
+            for core, why_core in self._cores():
+                table = core_table(core).library(library, self.commit if library == self.library else "")
+                fits = None if table is None else (table.calls if name == CALLS else table.operators).get(kernel)
+                if table is not None and fits is not None:
+                    price = _price(core, fits, replace(shape, kernel=kernel))
+                    why = "" if name == section else f"{kernel} through the interpreter stands in"
+                    return _with(price, why_core, why_kernel, why, self._why(library), self._commit(table))
         return Price(0.0, 0.0, _UNKNOWN_ERROR, f"{shape.kernel} was measured nowhere")
 
     def _cores(self) -> Iterator[tuple[str, str]]:
@@ -138,13 +189,8 @@ class Prices:
             if is_measured(core):
                 yield core, f"{core} stands in for {self.core}"
 
-    def _libraries(self, table: CoreTable) -> Iterator[tuple[LibraryTable, str]]:
-        """The library's table, and that of the other one. CMSIS-NN computes some operators by TFLM's own kernels."""
-        for name in (self.library, CMSIS_NN if self.library == REFERENCE else REFERENCE):
-            found = table.library(name, self.commit if name == self.library else "")
-            if found is not None:
-                why = "" if name == self.library else f"kernels of {name} stand in for those of {self.library}"
-                yield found, why
+    def _why(self, library: str) -> str:
+        return "" if library == self.library else f"kernels of {library} stand in for those of {self.library}"
 
     def _commit(self, table: LibraryTable) -> str:
         if table.name != self.library or self.commit in ("", table.commit):
@@ -164,13 +210,11 @@ def _alike(kernel: str) -> Iterator[tuple[str, str]]:
 
 def _price(core: str, fits: KernelFits, shape: Shape) -> Price:
     counts = work_counts(shape, core)
-    known = {name: count for name, count in counts.items() if name in fits.instructions.factors}
-    price = Price(
-        fits.instructions.of(known) or 0.0,
-        fits.cycles.of(known) or 0.0,
-        max(fits.instructions.error.mean, fits.cycles.error.mean),
-    )
-    return price if len(known) == len(counts) else _with(price, f"no measured shape of {shape.kernel} had all of it")
+    error = max(fits.instructions.error.mean, fits.cycles.error.mean)
+    price = Price(fits.instructions.of(counts), fits.cycles.of(counts), error)
+    if fits.instructions.knows(counts):
+        return price
+    return _with(price, f"no measured shape of {shape.kernel} had all of it")
 
 
 def _sum(one: Price, other: Price) -> Price:

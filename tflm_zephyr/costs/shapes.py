@@ -99,6 +99,11 @@ class Shape:
         )
 
     @property
+    def rows_inside(self) -> int:
+        """Rows of all windows that lie inside of the input, above and below."""
+        return self.out_width * _inside(self.height, self.out_height, self.high, self.down, self.top)
+
+    @property
     def inside(self) -> int:
         """Pixels of all windows that lie inside of the input."""
         rows = _inside(self.height, self.out_height, self.high, self.down, self.top)

@@ -39,16 +39,16 @@ class Fit:
     shapes: int
     error: FitError
 
-    def of(self, counts: Counts) -> float | None:
-        """The estimate; None where a count has no factor, as no measured shape had it.
+    def of(self, counts: Counts) -> float:
+        """The estimate. A count without a factor, as no measured shape had it, adds nothing: see knows().
 
         A form of requantisation that no measured shape had costs as the dearest one that some had.
         """
-        factors = [self._factor(name) for name in counts]
-        known = [factor for factor in factors if factor is not None]
-        if len(known) < len(factors):
-            return None
-        return sum(factor * count for factor, count in zip(known, counts.values(), strict=True))
+        return sum((self._factor(name) or 0.0) * count for name, count in counts.items())
+
+    def knows(self, counts: Counts) -> bool:
+        """Whether every count has a factor."""
+        return all(self._factor(name) is not None for name in counts)
 
     def _factor(self, name: str) -> float | None:
         exact = self.factors.get(name)

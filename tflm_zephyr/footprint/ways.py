@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ways to run an app's models, side by side: RAM, flash and time of the interpreter and of compiled code.
 
-Each way is another config of the same app, so there is one estimate of bytes for all of them. Time is the estimated
-cycles of the int8 layers whose kernels were measured; where none was, ways of compiled code differ in their work alone.
+Each way is another config of the same app, so there is one estimate of bytes for all of them, and one of cycles. Where
+a model's cycles are not known, as it runs subgraphs or custom operators, ways differ in the work that they add alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tflm_zephyr.codegen import (
     generate,
     more_flash_bytes,
 )
+from tflm_zephyr.costs import millions
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
 from tflm_zephyr.footprint.estimate import NO, Runs, Verdict, verdict
 from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
@@ -38,8 +39,8 @@ class Way:
     """A way to run an app's models.
 
     `option` takes it. `ram_bytes` are the arenas of all models, `flash_bytes` the estimate of the whole app on the
-    board that takes the most, None where that is not known. `verdicts` has each board's. `work` is that of compiled
-    code; `cycles` are estimated, None where no kernel was measured. `faults` are the budgets that it exceeds and the
+    board that takes the most, None where that is not known. `verdicts` has each board's. `work` is
+    estimated, None where the way cannot be made. `faults` are the budgets that it exceeds and the
     boards that it does not fit, or why it cannot be made, which is `refusal`.
     """
 
@@ -51,14 +52,18 @@ class Way:
     flash_bytes: int | None = None
     verdicts: tuple[Verdict, ...] = ()
     work: EstimatedWork | None = None
-    cycles: int | None = None
     faults: tuple[str, ...] = ()
     refusal: ToolError | None = None
+
+    @property
+    def cycles(self) -> int | None:
+        """Estimated cycles; None where they are not known."""
+        return None if self.work is None else self.work.cycles
 
     def measure(self, objective: str) -> tuple[float, ...]:
         """The smaller, the better: the objective first, then time, RAM and flash in this order; then fewer options.
 
-        Time is the cycles, and where none were measured the work that the way adds to the model's.
+        Time is the cycles, and where they are not known the work that the way adds to the model's.
         """
         flash = inf if self.flash_bytes is None else self.flash_bytes
         time = (inf if self.cycles is None else self.cycles, 0.0 if self.work is None else self.work.slower)
@@ -76,7 +81,7 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
     """
     request = replace(request, shared=request.shared or SharedWork())
     kinds = _ways(request.config, objective)
-    ways = _timed([_priced(request, way) for way in kinds])
+    ways = [_priced(request, way) for way in kinds]
     first = ways[0].refusal
     if first is not None and all(str(way.refusal) == str(first) for way in ways):
         raise first
@@ -98,7 +103,7 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
 def all_ways(request: AppRequest) -> tuple[Way, ...]:
     """All ways that the config leaves open, the fastest first; those that exceed a budget or a board come last."""
     request = replace(request, shared=request.shared or SharedWork())
-    ways = _timed([_priced(request, way) for way in _ways(request.config, request.config.optimize or SPEED)])
+    ways = [_priced(request, way) for way in _ways(request.config, request.config.optimize or SPEED)]
     return tuple(sorted(ways, key=lambda way: (bool(way.faults), way.measure(SPEED))))
 
 
@@ -193,23 +198,6 @@ def _less_code(made: Generated, limit: int | None) -> int | None:
     return max(0, more - (used - limit)) // len(made.spec.models)
 
 
-def _timed(ways: Sequence[Way]) -> list[Way]:
-    """The ways with their cycles: those of our kernels, or CMSIS-NN's, which interpreter and compiled code call alike.
-
-    Where no kernel was measured a unit stands for the model's work, so that ways compare by what they add to it.
-    """
-    known = [way.work.cmsis_cycles for way in ways if way.work is not None and way.work.cmsis_cycles]
-    base = known[0] if known else None
-    timed = []
-    for way in ways:
-        slower = 0.0 if way.work is None else way.work.slower
-        cycles = None if way.work is None else way.work.cycles
-        if way.config.kernels != REFERENCE and cycles is None and base is not None:
-            cycles = base
-        timed.append(replace(way, cycles=None if cycles is None else round(cycles * (1 + slower))))
-    return timed
-
-
 def _faults(way: Way, config: AppConfig, made: Generated) -> Iterator[str]:
     """The budgets that a way exceeds, and the boards that it does not fit."""
     for model in made.spec.models:
@@ -269,5 +257,5 @@ def _reasons(best: Way, others: Sequence[Way], objective: str) -> tuple[str, ...
 def sizes(way: Way) -> str:
     """RAM, flash and time of a way in words."""
     flash = "flash not known" if way.flash_bytes is None else f"{way.flash_bytes:,} bytes of flash (estimated)"
-    time = "" if way.cycles is None else f", {way.cycles / 1e6:.2f} million cycles (estimated)"
+    time = "" if way.cycles is None else f", {millions(way.cycles)} million cycles (estimated)"
     return f"{way.ram_bytes:,} bytes of RAM, {flash}{time}"

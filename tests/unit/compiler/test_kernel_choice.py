@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +22,8 @@ from tflm_zephyr.compiler import (
     SegmentLayer,
     compilation,
     compile_model,
-    kernel_choice,
 )
-from tflm_zephyr.costs import FAST, CoreCosts, Costs, costs_of
+from tflm_zephyr.costs import FAST, Costs, Price, Shape
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import CMSIS_NN_REVISION, KernelLibrary, kernel_library
 from tflm_zephyr.model import load_model, parse_model
@@ -37,18 +35,15 @@ OTHER = GridLayer("CONV_2D", 6, 6, 8, 16, (3, 3))
 
 @pytest.fixture
 def slow_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in which our convolutions of windows take ten times as long."""
+    """Prices with which our convolutions of windows take ten times as long."""
 
-    def slowed(core: CoreCosts) -> CoreCosts:
-        name = f"{FAST}::Convolution"
-        cycles = core.kernels[name].cycles
-        slow = replace(cycles, factors={term: 10 * factor for term, factor in cycles.factors.items()})
-        return replace(core, kernels={**core.kernels, name: replace(core.kernels[name], cycles=slow)})
+    call = Costs.call
 
-    def costs(names: Collection[str], commit: str) -> Costs:
-        return Costs(tuple(map(slowed, costs_of(names, commit).cores)))
+    def slowed(costs: Costs, shape: Shape) -> Price:
+        price = call(costs, shape)
+        return replace(price, cycles=10 * price.cycles) if shape.kernel == f"{FAST}::Convolution" else price
 
-    monkeypatch.setattr(kernel_choice, "costs_of", costs)
+    monkeypatch.setattr(Costs, "call", slowed)
 
 
 def picked(
@@ -215,7 +210,7 @@ def test_a_board_has_the_costs_of_its_own_core() -> None:
     )
     found = picked(FASTER, core=library).choice
     assert found is not None
-    assert found.cores == ("cortex-m4",)
+    assert found.costs.cores == ("cortex-m4",)
     assert f"cortex-m4 with CMSIS-NN {CMSIS_NN_REVISION[:12]}, as the workspace's was not measured" in found.remark(
         0, 0
     )

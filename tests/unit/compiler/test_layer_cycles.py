@@ -11,9 +11,9 @@ from tests.helpers.architectures import mobilenet
 from tests.helpers.kernel_grid import GridLayer, grid_model
 from tflm_zephyr.compiler import CompilerOptions, KernelLayer, compilation, compile_model
 from tflm_zephyr.compiler.compilation import UnplacedModel
-from tflm_zephyr.compiler.layer_cycles import layer_cycles
+from tflm_zephyr.compiler.layer_cycles import LayerCycles
 from tflm_zephyr.compiler.row_plan import RowPlanning, chain_of
-from tflm_zephyr.costs import Prices
+from tflm_zephyr.costs import Prices, costs_of
 from tflm_zephyr.kernels import KernelLibrary, Node, kernel_library
 from tflm_zephyr.model import Model, parse_model
 
@@ -38,7 +38,7 @@ def test_layers_have_the_cycles_of_their_kernels(library: KernelLibrary) -> None
     layers = {layer.operator: layer for layer in parts(NET, library).layers}
     taken = [found for operator in choice.options if (found := choice.candidates(operator)) is not None]
     cycles = [layers[operator].cycles for operator in choice.options]
-    assert cycles == pytest.approx([own.work.cycles for own, _ in taken], rel=1e-3, abs=1)
+    assert cycles == pytest.approx([own.price.cycles for own, _ in taken], rel=1e-3, abs=1)
     assert min(layer.cycles for layer in layers.values() if layer.calls) > 0
 
 
@@ -85,8 +85,8 @@ def test_leaner_layers_have_a_price() -> None:
 
 
 def test_an_unmeasured_core_has_the_cycles_of_the_nearest() -> None:
-    near, far = (layer_cycles([replace(M4, cores=(core,))]) for core in ("cortex-m4", "cortex-m7"))
-    assert far.prices == (Prices("cortex-m7", "cmsis_nn"),)
+    near, far = (LayerCycles(costs_of([replace(M4, cores=(core,))])) for core in ("cortex-m4", "cortex-m7"))
+    assert far.costs.prices == (Prices("cortex-m7", "cmsis_nn"),)
     assert (far.step, far.moved_byte) == (near.step, near.moved_byte)
     assert near.step > 0 < near.moved_byte
 

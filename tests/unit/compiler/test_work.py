@@ -10,13 +10,13 @@ import pytest
 from tests.helpers.model_builder import ModelBuilder
 from tflm_zephyr.compiler import compile_model
 from tflm_zephyr.compiler.work import called_shapes, compiled_work, interpreter_work
-from tflm_zephyr.costs import CMSIS_NN, INVOKE, Prices
+from tflm_zephyr.costs import CMSIS_NN, INVOKE, Costs, Prices
 from tflm_zephyr.kernels import kernel_library
 from tflm_zephyr.model import Model, parse_model
 
 ROOT = Path(__file__).parents[3]
 DIGITS, HELLO_WORLD = ("samples/digits/digits.tflite", "samples/hello_world/hello_world.tflite")
-M3 = Prices("cortex-m3", CMSIS_NN)
+M3 = Costs((Prices("cortex-m3", CMSIS_NN),))
 LIBRARY = kernel_library("cmsis_nn")
 
 

@@ -24,8 +24,10 @@ def test_pixels_left_of_blocks_of_four_are_counted_apart() -> None:
 def test_other_cores_have_counts_of_their_own() -> None:
     one = shape("arm_fully_connected_s8", 1, 64, 10)
     assert "four channels" in work_counts(one, M55)
-    assert work_counts(one, "cortex-m4") == work_counts(one)
-    assert "four channels" not in work_counts(one)
+    plain, dsp = (work_counts(one, core) for core in ("cortex-m3", "cortex-m4"))
+    assert "threes" in plain and "pairs" in dsp
+    assert work_counts(one, "cortex-m0plus") == plain
+    assert work_counts(one, "cortex-m33") == dsp
 
 
 @pytest.mark.parametrize("kernel", [name for name in HELIUM_WORK if name.startswith("arm")])

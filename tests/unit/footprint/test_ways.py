@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.checkout import ROOT
+from tests.helpers.control_models import branching
 from tests.helpers.row_networks import row_network
 from tests.helpers.small_models import unary
 from tflm_zephyr.boards import load_board
-from tflm_zephyr.codegen import AppRequest, Generated
+from tflm_zephyr.codegen import AppRequest, EstimatedWork, Generated, estimated_work
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import Runs, generate_within, verdict
 from tflm_zephyr.options import AppConfig, ModelConfig
@@ -35,6 +36,10 @@ def flash(app: Generated) -> int:
     found = verdict(app.spec, load_board(BOARD), Runs((1,))).flash
     assert found is not None
     return found.used_bytes
+
+
+def work(app: Generated) -> EstimatedWork:
+    return estimated_work(app.spec)
 
 
 def test_without_a_budget_it_is_what_generate_makes(tmp_path: Path) -> None:
@@ -76,12 +81,27 @@ def test_of_equal_ways_the_simplest_is_taken(objective: str, tmp_path: Path) -> 
     assert app.config.backend == "compiled" and not app.config.fast_kernels and not app.config.rows
 
 
-def test_speed_takes_no_rows_where_no_cycles_are_known(tmp_path: Path) -> None:
-    """Float convolutions, whose kernels were not measured: by rows they take less RAM and do more work."""
+def test_of_ways_alike_in_speed_the_smallest_is_taken(tmp_path: Path) -> None:
+    """Float convolutions, of which row planning and the ways compare the same cycles."""
     (tmp_path / "net.tflite").write_bytes(row_network(6, 6, "float32"))
     speed, least = (made(tmp_path, tmp_path / "net.tflite", optimize=objective) for objective in ("speed", "ram"))
-    assert least.config.rows and not speed.config.rows
+    assert least.config.rows
+    every = [cycles for app in (*brute_force(tmp_path, tmp_path / "net.tflite"), speed) if (cycles := work(app).cycles)]
+    assert every[-1] <= 1.02 * min(every)
+
+
+def test_work_is_not_known_where_subgraphs_run(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(branching())
+    for backend in ("compiled", "interpreter"):
+        assert work(made(tmp_path, tmp_path / "net.tflite", backend=backend)).cycles is None
+    speed = made(tmp_path, tmp_path / "net.tflite", optimize="speed")
     assert any("the least work, as no cycles are known, of 5 ways" in note for note in speed.notes)
+
+
+def test_the_interpreter_takes_little_more_than_its_kernels(tmp_path: Path) -> None:
+    alone, around = (work(made(tmp_path, backend=backend)).cycles for backend in ("compiled", "interpreter"))
+    assert alone is not None and around is not None
+    assert alone != around == pytest.approx(alone, rel=0.05)
 
 
 def test_what_every_way_refuses_is_said_once(tmp_path: Path) -> None:

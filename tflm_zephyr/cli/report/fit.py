@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE
+from tflm_zephyr.costs import millions
 from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict, Way
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _SAID = {YES: "fits", NO: "DOES NOT FIT", CLOSE: "too close to tell", UNKNOWN: "at least this much; more is not known"}
 
+_MOST_WHYS = 3
 _THEN = {
     YES: "then it fits",
     NO: "not enough",
@@ -52,12 +54,15 @@ def table(fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str] = 
 
 
 def _ways(ways: Sequence[Way]) -> list[str]:
-    """The ways as a table: RAM of the models, flash of the app and cycles, with the option that takes each."""
+    """The ways as a table: RAM of the models, flash of the app and cycles, with the option that takes each.
+
+    ~ marks cycles that have parts of something else.
+    """
     rows = [
         (
             f"{way.ram_bytes:,}",
             "-" if way.flash_bytes is None else f"{way.flash_bytes:,}",
-            "-" if way.cycles is None else f"{way.cycles / 1e6:.2f}",
+            "-" if way.cycles is None else millions(way.cycles) + "~" * bool(way.work and way.work.stand_ins),
             way.option,
         )
         for way in ways
@@ -67,6 +72,9 @@ def _ways(ways: Sequence[Way]) -> list[str]:
     lines = [
         f"    {ram:>10} {flash:>11} {cycles:>9}  {option}".rstrip() for ram, flash, cycles, option in (head, *rows)
     ]
+    whys = sorted({why for way in ways if way.work is not None for why in way.work.stand_ins})
+    lines += [f"    ~ {why}" for why in whys[:_MOST_WHYS]]
+    lines += [f"    ~ and {len(whys) - _MOST_WHYS} more, which --json has"] if len(whys) > _MOST_WHYS else []
     faults = [f"    not {way.option}: {' and '.join(way.faults)}" for way in ways if way.faults]
     return ["  ways to run it (flash and cycles are estimated):", *lines, *faults] if len(rows) > 1 else []
 
@@ -81,6 +89,7 @@ def ways_json(ways: Iterable[Way]) -> list[dict[str, Any]]:
             "ram_bytes": way.ram_bytes if way.verdicts else None,
             "flash_bytes": way.flash_bytes,
             "estimated_cycles": way.cycles,
+            "stand_ins": [] if way.work is None else list(way.work.stand_ins),
             "faults": list(way.faults),
         }
         for way in ways

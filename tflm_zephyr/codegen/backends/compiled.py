@@ -337,28 +337,6 @@ def own_functions(programs: Sequence[CompiledModel]) -> dict[Kernel, tuple[int, 
     return found
 
 
-@dataclass(frozen=True)
-class EstimatedWork:
-    """The work of an app's compiled models: `cycles` of the chosen kernels before what smaller buffers add, the share
-    `slower`, and `cmsis_cycles` with CMSIS-NN's kernels; None where none were chosen by costs."""
-
-    cycles: int | None
-    cmsis_cycles: int | None
-    slower: float
-
-
-def estimated_work(app: AppSpec) -> EstimatedWork | None:
-    """The work of all models, one after the other; None for the interpreter's."""
-    programs = [model.runtime.program for model in app.models if isinstance(model.runtime, CompiledSpec)]
-    if not programs:
-        return None
-    choices = [program.choice for program in programs if program.choice is not None]
-    slower = max(program.slower for program in programs)
-    if len(choices) < len(programs):
-        return EstimatedWork(None, None, slower)
-    return EstimatedWork(sum(one.cycles for one in choices), sum(one.other_cycles for one in choices), slower)
-
-
 def more_flash_bytes(app: AppSpec) -> int | None:
     """Estimated bytes of flash that fast kernels take more than CMSIS-NN's; None where none were chosen by costs."""
     runtimes = [model.runtime for model in app.models]

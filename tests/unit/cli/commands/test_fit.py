@@ -15,6 +15,7 @@ from tests.helpers.architectures import dense_chain, mobilenet
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import ModelBuilder
+from tests.helpers.small_models import unary
 from tflm_zephyr.host import golden_outputs
 
 NS, SECURE = "nrf9160dk/nrf9160/ns", "nrf9160dk/nrf9160"
@@ -253,6 +254,20 @@ def test_all_ways_are_listed_with_the_option_that_takes_each(tool: Tool) -> None
         words = way["option"].split()
         (one,) = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", *words, "--json").json["boards"]
         assert one["flash"]["used_bytes"] == way["flash_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("key", "shown", "stand_ins"),
+    [("RELU", r"0\.00\d\d", []), ("ABS", r"0\.00\d\d~", ["ADD int8 stands in for ABS int8"])],
+)
+def test_a_model_without_convolutions_has_cycles(tool: Tool, key: str, shown: str, stand_ins: list[str]) -> None:
+    Path("net.tflite").write_bytes(unary(key, shape=(1, 64)))
+    ways = tool("fit", "net.tflite", "-b", M3, "--kernels", "cmsis_nn", "--json").json["ways"]
+    assert all(64 < way["estimated_cycles"] < 9999 for way in ways)
+    assert all(way["stand_ins"] == stand_ins for way in ways)
+    text = tool("fit", "net.tflite", "-b", M3, "--kernels", "cmsis_nn").out
+    assert len(re.findall(rf"^ +[\d,]+ +[\d,]+ +{shown}  --", text, re.M)) == len(ways)
+    assert [f"    ~ {why}" for why in stand_ins] == re.findall("^    ~ .*$", text, re.M)
 
 
 @pytest.mark.usefixtures("no_engine")
