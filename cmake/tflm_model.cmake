@@ -53,6 +53,7 @@ function(tflm_model target)
   tflm_zephyr_track("${call}")
   tflm_zephyr_core("${call}")
   tflm_zephyr_library(${target})
+  tflm_zephyr_link()
 endfunction()
 
 # What an application needs before it can have a model.
@@ -261,6 +262,20 @@ function(tflm_zephyr_cxx library)
   if(sources)
     set_source_files_properties(${sources} TARGET_DIRECTORY ${library} PROPERTIES COMPILE_OPTIONS "${options}")
   endif()
+endfunction()
+
+# Links of Zephyr's are run by link.py, which says which ways would have fitted where a memory overflows: the linker calls
+# no script for that, and CMake nothing behind a link that failed.
+function(tflm_zephyr_link)
+  get_filename_component(model ${arg_MODEL} ABSOLUTE)
+  set_property(GLOBAL APPEND_STRING PROPERTY TFLM_ZEPHYR_MODELS " \"${model}\"")
+  get_property(models GLOBAL PROPERTY TFLM_ZEPHYR_MODELS)
+  foreach(linked zephyr_pre0 zephyr_pre1 zephyr_final)
+    if(TARGET ${linked})
+      set_property(TARGET ${linked} PROPERTY RULE_LAUNCH_LINK
+        "\"${TFLM_ZEPHYR_PYTHON}\" -I \"${top}/cmake/link.py\" \"${CMAKE_BINARY_DIR}\"${models} --")
+    endif()
+  endforeach()
 endfunction()
 
 # The model's own library.

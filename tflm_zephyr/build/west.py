@@ -24,7 +24,7 @@ _TABLE_NAME = "memory_regions.txt"
 _CACHE_LINE = re.compile(r"^([\w.-]+):[A-Z]+=(.*)$", re.MULTILINE)
 _DEFINE = re.compile(r"-D([\w.-]+)(?::[A-Z]+)?=(.*)")
 _HINTS = {
-    "overflow": "`tflm-zephyr fit --app APP/tflm/app.yaml` lists remedies",
+    "overflow": "`tflm-zephyr fit --into BUILD_FOLDER` lists the ways that fit",
     "python": "Install Zephyr's Python packages: `west packages pip --install`",
 }
 

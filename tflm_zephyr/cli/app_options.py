@@ -23,6 +23,9 @@ def add_fit(commands: Commands) -> None:
     """`fit`."""
     parser = add_command(commands, "fit", "estimate an app's flash and RAM by board, with remedies if it does not fit")
     _models(parser)
+    parser.add_argument(
+        "--into", type=Path, metavar="DIR", help="what is left in an application's build folder, and the ways that fit"
+    )
     add_workspace(parser)
 
 

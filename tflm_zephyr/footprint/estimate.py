@@ -18,7 +18,7 @@ from tflm_zephyr.codegen import AppSpec, BackendSizes, ModelSpec, SizePart, back
 from tflm_zephyr.footprint.board_sizes import BoardBase
 from tflm_zephyr.footprint.size_tables import base_for, kernels_for, revisions_for
 from tflm_zephyr.kernels import FPU, KernelNeed
-from tflm_zephyr.options import ModelConfig
+from tflm_zephyr.options import COMPILED, INTERPRETER, ModelConfig
 from tflm_zephyr.tflm import ALIGNMENT
 
 YES, NO, CLOSE, UNKNOWN = "yes", "no", "too close to tell", "unknown"
@@ -28,6 +28,11 @@ _ARRAY_ALIGNMENT = 4
 # Without one it takes routines of libgcc, which float kernels may have brought: the bound is wider by their size.
 _FLOAT_OUTPUT_BYTES, _FLOAT_ROUTINES_BYTES = 200, 1024
 _POINTER_BYTES = 4
+_ANYWHERE_KIB = 1 << 30
+# Beside kernels and constants in a build with tflm_model(): 5,088 bytes of an interpreted model, 5,311 of a compiled
+# one before what that takes less. An application may lack functions of libgcc and libc for it: 5,527 and 283 bytes.
+_TFLM_BYTES = 5_200
+_LIBRARIES_BYTES = {INTERPRETER: 5_632, COMPILED: 512}
 _MIXING = 100  # kernels linked together differ from the table's sum by at most 1/100 (by 1/1000 for ten models)
 _IDENTITY_BYTES = 17 + 4  # kModelSha256, 16 digits and their end, and kConstantsCrc32
 
@@ -143,6 +148,20 @@ def verdict(spec: AppSpec, board: Board, runs: Runs | None = None) -> Verdict:
         unmeasured += (f"up to {unsure} bytes less: perhaps no engine here gives the self-test its reference",)
     notes = (*found.notes, *kernels.notes, *other_notes, *unmeasured, *unknown_arena)
     return Verdict(board.name, library, flash, ram, parts, notes)
+
+
+def added_flash(spec: AppSpec, board: Board) -> RegionEstimate | None:
+    """Flash that the models add to an application on `board`, TFLM included; None where nothing is known of its core.
+
+    The application's own code, Zephyr and golden data are not in it, and the memory's size is not asked for.
+    """
+    anywhere = replace(board, flash_kib=_ANYWHERE_KIB, ram_kib=_ANYWHERE_KIB, flash_reserved_bytes=0)
+    found = verdict(spec, anywhere, Runs((0,) * len(spec.models)))
+    if found.flash is None:
+        return None
+    parts = sum(part.flash_bytes for part in found.parts[1:])  # the first is the app around them
+    above, more = found.flash.above_bytes, _LIBRARIES_BYTES.get(spec.backend, 0)
+    return replace(found.flash, used_bytes=parts + _TFLM_BYTES, above_bytes=None if above is None else above + more)
 
 
 def _parts(spec: AppSpec, own: BackendSizes, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[SizePart, ...]:

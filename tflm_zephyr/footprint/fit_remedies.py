@@ -2,7 +2,8 @@
 """Remedies that make an app fit a board that it does not fit, each with its bytes. Pure.
 
 A remedy is another app config or another board, and its bytes are the difference of two verdicts, so there is only one
-way to estimate. Where no single remedy is enough, the smallest set that is enough is found.
+way to estimate. Where no single remedy is enough, the smallest set that is enough is found. Other ways to run the
+models, with other kernels or as compiled code, are in `ways`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tflm_zephyr.arena import SEARCH_WORK, HeadPlan
-from tflm_zephyr.boards import CMSIS_NN, REFERENCE, Board
+from tflm_zephyr.boards import Board
 from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint.estimate import CLOSE, NO, YES, RegionEstimate, Verdict
 from tflm_zephyr.memory_planner import pack
-from tflm_zephyr.options import COMPILED, ONLINE, AppConfig, foreign_options
+from tflm_zephyr.options import ONLINE, AppConfig
 
 Evaluate = Callable[[AppConfig, Board], Verdict]
 
@@ -70,15 +71,13 @@ class OwnBuffer:
 class BoardFit:
     """A board's verdict, with remedies where it is not a plain yes.
 
-    `flash_note` says why the board cannot have more flash, where flash is too small. `compiled` is the verdict with
-    compiled code, None where the app has it or cannot have it.
+    `flash_note` says why the board cannot have more flash, where flash is too small.
     """
 
     verdict: Verdict
     remedies: tuple[Remedy, ...] = ()
     own_buffers: tuple[OwnBuffer, ...] = ()
     flash_note: str = ""
-    compiled: Verdict | None = None
 
 
 def remedies(
@@ -101,7 +100,7 @@ def remedies(
         return Remedy(tuple(changes), _gain(verdict.flash, after.flash), _gain(verdict.ram, after.ram), after)
 
     singles = []
-    for change in _changes(verdict, config, board, known):
+    for change in _changes(config, board, known):
         try:
             singles.append(tried([change]))
         except (AppError, ModelError, PlanError):  # not every model can be compiled
@@ -117,12 +116,6 @@ def remedies(
         if enough:
             return (*useful, max(enough, key=lambda remedy: sum(_gained(remedy, memory) for memory in lacking)))
     return tuple(useful)
-
-
-def with_compiled_code(config: AppConfig) -> AppConfig | None:
-    """The app with compiled code; None where it has that, or options that are the interpreter's alone."""
-    own = foreign_options(config, COMPILED) or any(foreign_options(model, COMPILED) for model in config.models)
-    return None if own or config.backend == COMPILED else replace(config, backend=COMPILED)
 
 
 def own_buffer(name: str, head: HeadPlan) -> OwnBuffer | None:
@@ -160,13 +153,9 @@ def _gained(remedy: Remedy, memory: str) -> int:
     return remedy.flash_gain_bytes if memory == "flash" else remedy.ram_gain_bytes
 
 
-def _changes(verdict: Verdict, config: AppConfig, board: Board, known: Iterable[Board]) -> list[ConfigChange]:
+def _changes(config: AppConfig, board: Board, known: Iterable[Board]) -> list[ConfigChange]:
     """Changes that are possible for this app on this board."""
     found = [_other_board(other) for other in known if _same_chip(other, board)]
-    if verdict.library == CMSIS_NN:
-        found.append(_otherwise("reference kernels instead of CMSIS-NN's", "--kernels reference", kernels=REFERENCE))
-    if with_compiled_code(config) is not None:
-        found.append(_otherwise("compiled code instead of the interpreter", "--backend compiled", backend=COMPILED))
     if config.tflm != "selected":
         found.append(_otherwise("only the TFLM sources that the models need", "--tflm selected", tflm="selected"))
     if config.debug:

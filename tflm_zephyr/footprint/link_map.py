@@ -48,12 +48,16 @@ class Piece:
 
 @dataclass(frozen=True)
 class OutputSection:
-    """A section of the linked file and its pieces in the linker's order."""
+    """A section of the linked file and its pieces in the linker's order.
+
+    `load_address` is where the image keeps it: `address`, but for initialised variables.
+    """
 
     name: str
     address: int
     size: int
     pieces: tuple[Piece, ...]
+    load_address: int
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def parse_map(text: str, *, where: str) -> LinkMap:
 
 
 def _sections(lines: Sequence[str]) -> list[OutputSection]:
-    found: list[tuple[str, int, int, list[Piece]]] = []
+    found: list[tuple[str, int, int, int, list[Piece]]] = []
     pending = ""  # a name whose numbers are on the next line; with its leading space, if it has one
     for line in lines:
         numbers = _NUMBERS.search(line)
@@ -94,10 +98,11 @@ def _sections(lines: Sequence[str]) -> list[OutputSection]:
             continue
         address, size, origin = int(numbers[1], 16), int(numbers[2], 16), (numbers[3] or "").strip()
         if name[:1].strip() and (not origin or origin.startswith("load address ")):
-            found.append((name, address, size, []))
+            loaded = int(origin.split()[2], 16) if origin else address
+            found.append((name, address, size, loaded, []))
         elif found and size and (origin or name.strip() == FILL):
-            found[-1][3].append(_piece(name.strip(), address, size, origin))
-    return [OutputSection(name, address, size, tuple(pieces)) for name, address, size, pieces in found]
+            found[-1][4].append(_piece(name.strip(), address, size, origin))
+    return [OutputSection(name, address, size, tuple(pieces), loaded) for name, address, size, loaded, pieces in found]
 
 
 def _piece(name: str, address: int, size: int, origin: str) -> Piece:

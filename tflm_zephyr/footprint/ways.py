@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from tflm_zephyr.boards import AUTO, REFERENCE
@@ -23,14 +24,21 @@ from tflm_zephyr.codegen import (
 )
 from tflm_zephyr.costs import millions
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError, ToolError
-from tflm_zephyr.footprint.estimate import NO, Runs, Verdict, verdict
+from tflm_zephyr.footprint.built_app import Bytes
+from tflm_zephyr.footprint.estimate import NO, RegionEstimate, Runs, Verdict, added_flash, verdict
+from tflm_zephyr.model import load_model
 from tflm_zephyr.options import COMPILED, INTERPRETER, AppConfig
 from tflm_zephyr.plain_values import MOST_PERCENT
 
 SPEED, RAM, FLASH = "speed", "ram", "flash"
+BESIDE_ARENA_BYTES = 448
+"""RAM beside the arenas that a model takes in a build with tflm_model(): as was seen of TFLM and the model's state."""
 ALIKE = 1.02  # so near to the best, another measure decides
 _LESS_AT_MOST = 4096
 """Bytes that fast kernels take less flash than CMSIS-NN's at most where they are chosen for that: 1,016 were seen."""
+_SEARCHED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"})
+_FEW = 4
+_THAN_BUDGET = "more than the budget"
 _MORE_RAM = "RAM, where rows would take less"
 
 
@@ -38,10 +46,10 @@ _MORE_RAM = "RAM, where rows would take less"
 class Way:
     """A way to run an app's models.
 
-    `option` takes it. `ram_bytes` are the arenas of all models, `flash_bytes` the estimate of the whole app on the
-    board that takes the most, None where that is not known. `verdicts` has each board's. `work` is
-    estimated, None where the way cannot be made. `faults` are the budgets that it exceeds and the
-    boards that it does not fit, or why it cannot be made, which is `refusal`.
+    `option` takes it. `ram_bytes` are the arenas of all models; `flash_bytes` is the estimate of what they add to an
+    application, on the board where that is most, None where it is not known; it may be `unsure_bytes` more.
+    `verdicts` has each board's for the generated app. `work` is estimated, None where the way cannot be made. `faults`
+    are the budgets that it exceeds and the boards that it does not fit, or why it cannot be made, which is `refusal`.
     """
 
     name: str
@@ -50,6 +58,7 @@ class Way:
     config: AppConfig
     ram_bytes: int = 0
     flash_bytes: int | None = None
+    unsure_bytes: int | None = 0
     verdicts: tuple[Verdict, ...] = ()
     work: EstimatedWork | None = None
     faults: tuple[str, ...] = ()
@@ -80,13 +89,9 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
     refuses alike as it is.
     """
     request = replace(request, shared=request.shared or SharedWork())
-    kinds = _ways(request.config, objective)
-    ways = [_priced(request, way) for way in kinds]
-    first = ways[0].refusal
-    if first is not None and all(str(way.refusal) == str(first) for way in ways):
-        raise first
-    if all(way.faults for way in ways):
-        ways += [_priced(request, way) for way in _last_resorts(request.config, kinds)]
+    ways = _tried(request, objective)
+    if ways[0].refusal is not None and _alike(ways):
+        raise ways[0].refusal
     able = [way for way in ways if not way.faults]
     if not able:
         faults = "; ".join(f"{way.name}: {' and '.join(way.faults)}" for way in ways)
@@ -100,11 +105,57 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
     return replace(made, notes=(*made.notes, *reasons)), best
 
 
+def quick_ways(request: AppRequest) -> tuple[Way, ...]:
+    """All ways of models with few convolutions; of others those that need no search.
+
+    A convolution takes about 0.04 s to search its kernels and rows, mostly the proof of its fast requantisation.
+    """
+    config, shared = request.config, request.shared or SharedWork()
+    models = [shared.once("load", item.model, partial(load_model, item.model)) for item in config.models]
+    keys = [operator.key for model in models for graph in model.subgraphs for operator in graph.operators]
+    if sum(key in _SEARCHED for key in keys) <= _FEW:
+        return all_ways(request)
+    return tuple(_priced(request, way) for way in _ways(config, SPEED) if not way.config.fast_kernels | way.config.rows)
+
+
 def all_ways(request: AppRequest) -> tuple[Way, ...]:
     """All ways that the config leaves open, the fastest first; those that exceed a budget or a board come last."""
     request = replace(request, shared=request.shared or SharedWork())
-    ways = [_priced(request, way) for way in _ways(request.config, request.config.optimize or SPEED)]
+    ways = _tried(request, request.config.optimize or SPEED)
     return tuple(sorted(ways, key=lambda way: (bool(way.faults), way.measure(SPEED))))
+
+
+def ways_into(request: AppRequest, room: Bytes) -> tuple[Way, ...]:
+    """All ways, the fastest first, against the bytes that an application leaves; those that take more come last.
+
+    Where none is within them, also the ways that a budget of RAM makes possible, at any cost in time.
+    """
+    request = replace(request, shared=request.shared or SharedWork())
+    inside = replace(request, config=replace(request.config, flash=room.flash))
+    ways = [_roomy(way, room) for way in all_ways(inside)]
+    if all(way.faults for way in ways) and room.ram > BESIDE_ARENA_BYTES and request.config.ram is None:
+        ram = room.ram - BESIDE_ARENA_BYTES
+        tight = all_ways(replace(inside, config=replace(inside.config, ram=ram)))
+        ways += [replace(way, option=f"{way.option} --ram {ram}") for way in tight if way.config.ram and not way.faults]
+    return tuple(sorted(ways, key=lambda way: (bool(way.faults), way.measure(SPEED))))
+
+
+def added_bytes(request: AppRequest) -> Bytes:
+    """The estimate of what the models of an app add to it, as it was generated."""
+    made = generate_within(request)
+    flash = _flash(made)
+    ram = sum(model.arena.bytes for model in made.spec.models) + BESIDE_ARENA_BYTES
+    return Bytes(0 if flash is None else flash.used_bytes, ram)
+
+
+def _roomy(way: Way, room: Bytes) -> Way:
+    """The way with the option that lets it be in `room`, or with the RAM that is short there."""
+    if way.config.larger is not None and not way.faults:
+        way = replace(way, option=f"{way.option} --flash {room.flash}")
+    over = way.ram_bytes + BESIDE_ARENA_BYTES - room.ram
+    faults = tuple(fault.replace(_THAN_BUDGET, "more than are left") for fault in way.faults)
+    short = () if over <= 0 or way.refusal is not None else (f"{over:,} bytes of RAM more than are left",)
+    return replace(way, faults=(*faults, *short))
 
 
 def generate_within(request: AppRequest) -> Generated:
@@ -128,6 +179,20 @@ def generate_within(request: AppRequest) -> Generated:
             note = f"{way.name} ({way.option}), as the interpreter's app takes {' and '.join(misfits)}"
             return replace(found, notes=(*found.notes, note))
     return made
+
+
+def _tried(request: AppRequest, objective: str) -> list[Way]:
+    """The ways with their bytes, time and faults; the last resorts among them where nothing else is possible."""
+    kinds = _ways(request.config, objective)
+    ways = [_priced(request, way) for way in kinds]
+    if all(way.faults for way in ways) and not _alike(ways):
+        ways += [_priced(request, way) for way in _last_resorts(request.config, kinds)]
+    return ways
+
+
+def _alike(ways: Sequence[Way]) -> bool:
+    """Whether every way refuses the models, and for the same reason."""
+    return ways[0].refusal is not None and all(str(way.refusal) == str(ways[0].refusal) for way in ways)
 
 
 def _ways(config: AppConfig, objective: str) -> tuple[Way, ...]:
@@ -182,8 +247,10 @@ def _priced(request: AppRequest, way: Way) -> Way:
             made = generate(replace(request, config=way.config, golden=False))
     except (AppError, BuildError, ModelError, PlanError) as error:
         return replace(way, faults=(error.what,), refusal=error)
-    ram, flash = sum(model.arena.bytes for model in made.spec.models), _flash_bytes(made)
-    priced = replace(way, ram_bytes=ram, flash_bytes=flash, verdicts=_verdicts(made), work=estimated_work(made.spec))
+    ram, flash = sum(model.arena.bytes for model in made.spec.models), _flash(made)
+    if flash is not None:
+        way = replace(way, flash_bytes=flash.used_bytes, unsure_bytes=flash.above_bytes)
+    priced = replace(way, ram_bytes=ram, verdicts=_verdicts(made), work=estimated_work(made.spec))
     return replace(priced, faults=tuple(_faults(priced, request.config, made)))
 
 
@@ -192,10 +259,11 @@ def _less_code(made: Generated, limit: int | None) -> int | None:
 
     None where it is, or where no choice of fast kernels brings it there.
     """
-    used, more = _flash_bytes(made), more_flash_bytes(made.spec)
-    if limit is None or used is None or more is None or used <= limit or used - limit > max(0, more) + _LESS_AT_MOST:
+    use, more = _flash(made), more_flash_bytes(made.spec)
+    if limit is None or use is None or more is None:
         return None
-    return max(0, more - (used - limit)) // len(made.spec.models)
+    over = use.used_bytes - limit
+    return None if not 0 < over <= max(0, more) + _LESS_AT_MOST else max(0, more - over) // len(made.spec.models)
 
 
 def _faults(way: Way, config: AppConfig, made: Generated) -> Iterator[str]:
@@ -203,12 +271,12 @@ def _faults(way: Way, config: AppConfig, made: Generated) -> Iterator[str]:
     for model in made.spec.models:
         if config.ram is not None and model.arena.bytes > config.ram:
             more = model.arena.bytes - config.ram
-            yield f"{model.ident} takes {model.arena.bytes:,} bytes of RAM, {more:,} more than the budget"
+            yield f"{model.ident} takes {model.arena.bytes:,} bytes of RAM, {more:,} {_THAN_BUDGET}"
     if config.flash is not None and way.flash_bytes is None:
-        yield f"its flash cannot be estimated, as {next(one.reason for one in way.verdicts if one.flash is None)}"
+        yield f"its flash cannot be estimated, as nothing was measured for the core of {way.verdicts[0].board}"
     if config.flash is not None and way.flash_bytes is not None and way.flash_bytes > config.flash:
         more = way.flash_bytes - config.flash
-        yield f"{way.flash_bytes:,} bytes of flash (estimated), {more:,} more than the budget"
+        yield f"{way.flash_bytes:,} bytes of flash (estimated), {more:,} {_THAN_BUDGET}"
     yield from _misfits(made)
 
 
@@ -228,11 +296,11 @@ def _verdicts(made: Generated) -> tuple[Verdict, ...]:
     return tuple(verdict(made.spec, board, runs) for board in made.spec.boards)
 
 
-def _flash_bytes(made: Generated) -> int | None:
-    """The estimate of the board that takes the most flash; None where one is not known."""
-    uses = [one.flash for one in _verdicts(made)]
-    known = [use.used_bytes for use in uses if use is not None]
-    return max(known) if known and len(known) == len(uses) else None
+def _flash(made: Generated) -> RegionEstimate | None:
+    """What the models add on the board where that is most; None where it is not known of one."""
+    uses = [added_flash(made.spec, board) for board in made.spec.boards]
+    known = [use for use in uses if use is not None]
+    return max(known, key=lambda use: use.used_bytes) if known and len(known) == len(uses) else None
 
 
 _WORDS = {SPEED: "fewest estimated cycles", RAM: "least RAM", FLASH: "least flash"}

@@ -134,14 +134,15 @@ class CompiledCode:
 
 @dataclass(frozen=True, kw_only=True)
 class Budgets:
-    """Limits of an app: bytes of `ram` and `flash`, percent of more work; None: no limit, but 3 % without `ram`."""
+    """Limits of what models add to an app: bytes of `ram` and `flash`, percent of more work; None: no limit, but 3 %
+    without `ram`."""
 
     ram: Annotated[int | None, _NONE, _SIZE, _POSITIVE, Option(
         "what each compiled model is to fit in, as in 16K, at the least cost; by rows or not", _WAY, _WAY,
         backend=COMPILED, metavar="BYTES")] = None
     flash: Annotated[int | None, _NONE, _SIZE, _POSITIVE, Option(
-        "what the app is to fit in on each board, as in 200K, by the estimate of `fit`", f"{_APP} report",
-        f"{_APP} report", metavar="BYTES")] = None
+        "what the models may add to an application's flash, as in 200K, by the estimate of `fit`", _WAY, _WAY,
+        metavar="BYTES")] = None
     optimize: Annotated[str | None, _NONE, OneOf(("speed", "ram", "flash")), Option(
         "take the way with the fewest cycles, the least RAM or the least flash, within ram, flash and slower",
         _WAY, _WAY)] = None

@@ -61,9 +61,9 @@ def image(data: bytes, sources: dict[str, Sequence[str]], functions: Sequence[st
     code = Section(".text", 0x1000, at - 0x1000, 0x1000, b"\0" * (at - 0x1000))
     constant = Section(".rodata", 0x80000, len(data), 0x80000, data)
     outputs = (
-        OutputSection(".text", code.address, code.size, tuple(pieces)),
+        OutputSection(".text", code.address, code.size, tuple(pieces), code.address),
         OutputSection(
-            ".rodata", 0x80000, len(data), (Piece(0x80000, len(data), ".rodata", "app/libapp.a", "net.S.obj"),)
+            ".rodata", 0x80000, len(data), (Piece(0x80000, len(data), ".rodata", "app/libapp.a", "net.S.obj"),), 0x80000
         ),
     )
     return ElfImage((code, constant), tuple(symbols), {}), LinkMap((Region("FLASH", 0, 1 << 20),), outputs)

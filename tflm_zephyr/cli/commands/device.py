@@ -26,6 +26,7 @@ _OF_BOARDS = ("board", "build_dir", "port", "dev_id", "baudrate", "flash_first",
 
 def do_build(args: argparse.Namespace, say: Say) -> Done:
     """`build`: west build, checked against the revisions that the app was generated for; then the kernels in it."""
+    from tflm_zephyr.cli.commands.fit_into import overflow
     from tflm_zephyr.cli.report import kernels as kernel_report
     from tflm_zephyr.footprint import linked_kernels
 
@@ -43,7 +44,12 @@ def do_build(args: argparse.Namespace, say: Say) -> Done:
     app = _allocation_recording_app(args, board, workspace) if args.record else args.app
     request = west.BuildRequest(app, board.name, _build_dir(args, board), pristine, defines)
     with progress(None, board.name, "step", quiet=args.quiet or args.verbose) as bar:
-        built = west.build(request, workspace, toolchain, on_line=say if args.verbose else bar.ninja)
+        try:
+            built = west.build(request, workspace, toolchain, on_line=say if args.verbose else bar.ninja)
+        except BuildError as err:
+            if "overflowed by" in err.what:
+                say("\n".join(overflow(request.build_dir)))
+            raise
     lines, plain = [text.built(built)], text.built_json(built)
     if board.arch == "posix":  # zephyr.elf is half linked there, and zephyr.exe, the program, has no linker's map
         return Done("\n".join(lines), plain)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,6 @@ from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, conf
 from tflm_zephyr.cli.commands.outcome import Done, Say
 from tflm_zephyr.cli.report import fit as report
 from tflm_zephyr.codegen import AppRequest, AppSpec, SharedWork, app_folder, identifier, with_held
-from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.footprint import (
     CLOSE,
     NO,
@@ -27,7 +25,6 @@ from tflm_zephyr.footprint import (
     own_buffer,
     remedies,
     verdict,
-    with_compiled_code,
 )
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.options import AppConfig
@@ -41,6 +38,10 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
     """`fit`: writes nothing, builds nothing, runs nothing. Exit code 1 when the app does not fit every board."""
     from tflm_zephyr.build import find_workspace_if_any
 
+    if args.into is not None:
+        from tflm_zephyr.cli.commands.fit_into import do_into
+
+        return do_into(args)
     config = config_of(args)
     folder = Path()
     if args.app is not None:
@@ -73,7 +74,7 @@ def do_fit(args: argparse.Namespace, say: Say) -> Done:
 
 
 def board_fits(folder: Path, made: Generated, workspace: Workspace | None, runs: Runs) -> tuple[BoardFit, ...]:
-    """The verdict for each board of the app and that of compiled code beside, with remedies unless it fits.
+    """The verdict for each board of the app, with remedies unless it fits.
 
     runs: the self-test runs of each model. A remedy may ask for fewer, never for more.
     """
@@ -89,10 +90,9 @@ def board_fits(folder: Path, made: Generated, workspace: Workspace | None, runs:
 
     found = []
     verdicts = [verdict(made.spec, board, runs) for board in made.spec.boards]
-    compiled = _compiled(config, made.spec.boards, app_of, runs)
-    for board, first, beside in zip(made.spec.boards, verdicts, compiled, strict=True):
+    for board, first in zip(made.spec.boards, verdicts, strict=True):
         if first.fits not in (NO, CLOSE):
-            found.append(BoardFit(first, compiled=beside))
+            found.append(BoardFit(first))
             continue
         others = [load_board(name) for name in known_boards()]
         ram_lacks = first.ram is not None and first.ram.fits in (NO, CLOSE)
@@ -104,22 +104,9 @@ def board_fits(folder: Path, made: Generated, workspace: Workspace | None, runs:
                 remedies(first, config, board, others, evaluate),
                 tuple(own for own in owned if own is not None and own.saved_bytes),
                 board.flash_note if flash_lacks else "",
-                beside,
             )
         )
     return tuple(found)
-
-
-def _compiled(
-    config: AppConfig, boards: tuple[Board, ...], app_of: Callable[[AppConfig], AppSpec], runs: Runs
-) -> tuple[Verdict | None, ...]:
-    """Each board's verdict with compiled code, None where the app has that or cannot have it."""
-    other = with_compiled_code(config)
-    try:
-        spec = None if other is None else app_of(other)
-    except (AppError, ModelError, PlanError):
-        spec = None
-    return tuple(None if spec is None else verdict(spec, board, runs) for board in boards)
 
 
 def _made(

@@ -21,6 +21,7 @@ from tflm_zephyr.cli.report import update as report_update
 from tflm_zephyr.codegen import (
     AppRequest,
     AppSpec,
+    SharedWork,
     app_files,
     app_folder,
     identifier,
@@ -32,7 +33,7 @@ from tflm_zephyr.codegen import (
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
-from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within
+from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within, quick_ways
 from tflm_zephyr.options import AppConfig, app_file
 
 
@@ -47,7 +48,10 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     boards = boards_of(config, workspace, say)
     tflm, compiler = tflm_for(config, boards, workspace), compiler_for(app)
     with reference_runs("references", quiet=args.quiet) as on_run:
-        made = generate_within(AppRequest(config, app, tflm, boards=boards, compiler=compiler, on_run=on_run))
+        request = AppRequest(
+            config, app, tflm, boards=boards, compiler=compiler, on_run=on_run, shared=SharedWork()
+        )  # fmt: skip
+        made = generate_within(request)
     made = replace(made, notes=(*backend_notes(config, args, file), *made.notes))
     workflow = _repository(app) / workflow_path(made.spec, args.ci) if args.ci else None
     steps = b"" if workflow is None else render_workflow(made.spec, _folder_in_repository(app), args.ci)
@@ -60,6 +64,8 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
     if workflow is not None:
         check_new(workflow, steps, force=args.force)
     fits = board_fits(app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
+    plain = config.optimize is None and config.flash is None  # else the notes have the ways
+    ways = quick_ways(replace(request, golden=False)) if plain else ()
     before = previous_app(app)
     change = write_app(app, made, config, fits, force=args.force)
     if workflow is not None:
@@ -73,13 +79,14 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
             change,
             workflow,
             _next(app, made.spec, fits, workspace is not None),
-            report_fit.lines(fits),
+            [*report_fit.lines(fits, ways), *report_fit.ways_table(ways), *report_fit.ways_to_come(ways)],
             [] if update is None else report_update.lines(update),
         ),
         json={
             **text.change_json(app, change),
             **text.app_json(made),
             "fit": report_fit.fits_json(fits),
+            "ways": report_fit.ways_json(ways),
             "update": None if update is None else report_update.plain(update),
             "workflow": workflow and str(workflow),
         },

@@ -4,12 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE
 from tflm_zephyr.costs import millions
-from tflm_zephyr.footprint import CLOSE, NO, UNKNOWN, YES, BoardFit, OwnBuffer, RegionEstimate, Remedy, Verdict, Way
+from tflm_zephyr.footprint import (
+    BESIDE_ARENA_BYTES,
+    CLOSE,
+    NO,
+    UNKNOWN,
+    YES,
+    BoardFit,
+    BuiltApp,
+    Bytes,
+    OwnBuffer,
+    RegionEstimate,
+    Remedy,
+    Verdict,
+    Way,
+    sizes,
+)
 
 if TYPE_CHECKING:
     from tflm_zephyr.cli.report.terminal import Drawn
@@ -40,30 +55,32 @@ def line(verdict: Verdict) -> str:
     return f"{verdict.board}, {kernels} kernels: {sizes}: {said}"
 
 
-def lines(fits: Sequence[BoardFit]) -> list[str]:
+def lines(fits: Sequence[BoardFit], ways: Sequence[Way] = ()) -> list[str]:
     """All boards' verdicts with their remarks, and with remedies if the app does not fit."""
-    return [text for fit in fits for text in _board(fit)]
+    return [text for fit in fits for text in _board(fit, ways)]
 
 
 def table(fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str] = ()) -> str:
     """Shown after `fit`: remarks on the app, each verdict with its parts, and the ways to run the models."""
     found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
-        found += [*_board(fit), *_parts(fit.verdict)]
-    return "\n".join([*found, *_ways(ways)])
+        found += [*_board(fit, ways), *_parts(fit.verdict)]
+    return "\n".join([*found, *ways_table(ways)])
 
 
-def _ways(ways: Sequence[Way]) -> list[str]:
-    """The ways as a table: RAM of the models, flash of the app and cycles, with the option that takes each.
+def ways_table(ways: Sequence[Way], into: Into | None = None) -> list[str]:
+    """The ways as a table: RAM and flash that the models add, and cycles, with the option that takes each.
 
-    ~ marks cycles that have parts of something else.
+    No table where there is nothing to choose. With `into`, options are in its words. ~ marks cycles that have parts
+    of something else.
     """
+    worded = {way.option: way.option if into is None else into.worded(way) for way in ways}
     rows = [
         (
             f"{way.ram_bytes:,}",
             "-" if way.flash_bytes is None else f"{way.flash_bytes:,}",
             "-" if way.cycles is None else millions(way.cycles) + "~" * bool(way.work and way.work.stand_ins),
-            way.option,
+            worded[way.option],
         )
         for way in ways
         if way.verdicts
@@ -75,8 +92,117 @@ def _ways(ways: Sequence[Way]) -> list[str]:
     whys = sorted({why for way in ways if way.work is not None for why in way.work.stand_ins})
     lines += [f"    ~ {why}" for why in whys[:_MOST_WHYS]]
     lines += [f"    ~ and {len(whys) - _MOST_WHYS} more, which --json has"] if len(whys) > _MOST_WHYS else []
-    faults = [f"    not {way.option}: {' and '.join(way.faults)}" for way in ways if way.faults]
-    return ["  ways to run it (flash and cycles are estimated):", *lines, *faults] if len(rows) > 1 else []
+    faults = [f"    not {worded[way.option]}: {' and '.join(way.faults)}" for way in ways if way.faults]
+    shown = ["  ways to run it, and what each adds (flash and cycles are estimated):", *lines, *faults]
+    return shown if len(rows) > 1 or into is not None else []
+
+
+def ways_to_come(ways: Sequence[Way]) -> list[str]:
+    """A line on the ways that `generate` left to `fit`."""
+    if not ways or any(way.config.fast_kernels for way in ways):
+        return []
+    return ["    `tflm-zephyr fit` compares fast kernels and rows too; --optimize speed, ram or flash takes the best"]
+
+
+@dataclass(frozen=True)
+class Into:
+    """What the application `built` leaves, `room`, without the models `replaced`, which take `share`; and the ways.
+
+    `generated`: the app is one of `generate`; any other has its models by tflm_model().
+    """
+
+    built: BuiltApp
+    replaced: tuple[str, ...]
+    share: Bytes
+    room: Bytes
+    ways: tuple[Way, ...]
+    generated: bool
+
+    @property
+    def best(self) -> Way | None:
+        """The fastest way that fits, one that surely does if there is any."""
+        fitting = [way for way in self.ways if not way.faults]
+        return next((way for way in fitting if self.surely(way)), fitting[0] if fitting else None)
+
+    def surely(self, way: Way) -> bool:
+        """Whether the way fits with the bound of its estimate."""
+        known = way.flash_bytes is not None and way.unsure_bytes is not None
+        return known and (way.flash_bytes or 0) + (way.unsure_bytes or 0) <= self.room.flash
+
+    def worded(self, way: Way) -> str:
+        """The options that take a way: flags of `generate`, or words of tflm_model()."""
+        if self.generated:
+            return way.option
+        words = way.option.split()
+        pairs = zip(words, [*words[1:], "--"], strict=True)
+        return " ".join(
+            f"{word[2:].upper().replace('-', '_')}{' on' if then[:2] == '--' else ''}" if word[:2] == "--" else word
+            for word, then in pairs
+        )
+
+
+def into(found: Into) -> list[str]:
+    """What is left in an application, the ways against it, and the one to take with what it saves and costs."""
+    built, share, room, best = found.built, found.share, found.room, found.best
+    uses = ((built.used.flash, built.sizes.flash, "flash"), (built.used.ram, built.sizes.ram, "RAM"))
+    used = " and ".join(f"{used:,} of {size:,} bytes of {name}" for used, size, name in uses)
+    lines = [f"{built.source.name} for {built.board.name} takes {used}"]
+    if built.reserved.flash:
+        lines.append(f"  {built.reserved.flash:,} bytes of that flash are for {built.reserved_for}")
+    if found.replaced:
+        about = ", by estimate," if found.generated else ""
+        lines.append(
+            f"  of that, {' and '.join(found.replaced)}{about}: {share.flash:,} of flash, {share.ram:,} of RAM"
+        )
+    what = f"without {' and '.join(found.replaced)}" if found.replaced else "for a model"
+    if min(room.flash, room.ram) < 0:
+        short = [f"{-size:,} bytes of {name}" for size, name in ((room.flash, "flash"), (room.ram, "RAM")) if size < 0]
+        return [*lines, f"  {what}, {' and '.join(short)} are missing: no way to run it fits"]
+    lines.append(f"  left {what}: {room.flash:,} bytes of flash and {room.ram:,} of RAM")
+    lines += ways_table(found.ways, found)
+    if best is None:
+        return [*lines, "  no way fits: use a smaller model, or take something else out of the application"]
+    doubt = "" if found.surely(best) else ", too close to tell before a build"
+    return [*lines, f"  take {found.worded(best)}: {_gains(found, best)}{doubt}"]
+
+
+def _gains(found: Into, way: Way) -> str:
+    """The bytes that a way saves against the model that is there, and its time against the interpreter's."""
+    beside = next((one for one in found.ways if one.name == "interpreter"), None)
+    now, against = found.share, "less than now"
+    if not found.replaced and beside is not None:
+        now, against = _added(beside), "less than by the interpreter"
+    saved = now - _added(way)
+    words = [f"{size:,} bytes of {name}" for size, name in ((saved.flash, "flash"), (saved.ram, "RAM"))]
+    time = ""
+    if beside is not None and beside.cycles and way.cycles:
+        time = f", {100 * way.cycles / beside.cycles:.0f} % of the interpreter's time (estimated)"
+    return f"{' and '.join(words)} {against}{time}"
+
+
+def _added(way: Way) -> Bytes:
+    return Bytes(way.flash_bytes or 0, way.ram_bytes + BESIDE_ARENA_BYTES)
+
+
+def into_json(found: Into) -> dict[str, Any]:
+    """The same for programs, as a document of `fit`."""
+    built, best = found.built, found.best
+    return {
+        "app": built.source.name,
+        "boards": [],
+        "notes": [],
+        "ways": ways_json(found.ways),
+        "into": {
+            "board": built.board.name,
+            "size": asdict(built.sizes),
+            "used": asdict(built.used),
+            "reserved": asdict(built.reserved),
+            "replaced": list(found.replaced),
+            "share": asdict(found.share),
+            "left": asdict(found.room),
+            "best": None if best is None else found.worded(best),
+        },
+    }
 
 
 def ways_json(ways: Iterable[Way]) -> list[dict[str, Any]]:
@@ -118,13 +244,12 @@ def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:
             "notes": [*fit.verdict.notes, *([fit.flash_note] if fit.flash_note else [])],
             "remedies": [_remedy_json(remedy) for remedy in fit.remedies],
             "own_buffers": [asdict(own) for own in fit.own_buffers],
-            "compiled": None if fit.compiled is None else {"fits": fit.compiled.fits, **_uses(fit.compiled)},
         }
         for fit in fits
     ]
 
 
-def _board(fit: BoardFit) -> list[str]:
+def _board(fit: BoardFit, ways: Sequence[Way]) -> list[str]:
     verdict = fit.verdict
     warning = "warning: " if verdict.fits in (NO, CLOSE) else ""
     found = [f"  {warning}{line(verdict)}"]
@@ -133,7 +258,10 @@ def _board(fit: BoardFit) -> list[str]:
     found += [f"    {_own(own)}" for own in fit.own_buffers]
     if fit.flash_note:
         found.append(f"    {fit.flash_note}")
-    if verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):
+    best = next((way for way in ways if not way.faults), None)
+    if verdict.fits == NO and best is not None:
+        found.append(f"    {best.option}: {sizes(best)}; then it fits")
+    elif verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):
         found.append("    none of these is enough: use a smaller model or another board")
     return found
 
