@@ -21,6 +21,7 @@ from tflm_zephyr.plain_values import parse_yaml
 _MAPS = ("zephyr.map", "zephyr_final.map", "zephyr_pre1.map", "zephyr_pre0.map")
 _FLASH, _RAM = ("FLASH", "ROM"), ("RAM",)
 _NOT_LOADED = re.compile(r"\.(debug|comment|stab|note|ARM\.attributes|riscv\.attributes|symtab|strtab|shstrtab)")
+_ZEROS = re.compile(r"\.?(t?bss|noinit)\b")  # GNU ld may give them a load address, where nothing is
 _LIBRARY = re.compile(r"libtflm_model_(\w+)\.a$")
 _SHARED = re.compile(r"libtflm_zephyr_(core|cmsis_nn)\.a$")
 _SETTING = re.compile(r"^(CONFIG_\w+)=\"?([^\"\n]*)\"?$", re.M)
@@ -149,7 +150,7 @@ def _use(link_map: LinkMap, names: Collection[str], where: str) -> tuple[int, in
         start + section.size
         for section in link_map.sections
         if _loaded(section) and section.size
-        for start in (section.address, section.load_address)
+        for start in {section.address, section.address if _ZEROS.match(section.name) else section.load_address}
         if region.origin <= start < beyond
     ]
     return region.origin, region.length, max(ends, default=region.origin) - region.origin
@@ -157,8 +158,9 @@ def _use(link_map: LinkMap, names: Collection[str], where: str) -> tuple[int, in
 
 def _bytes(section: OutputSection, piece: Piece, flash: int, ram: int) -> Bytes:
     """Bytes of a piece: initialised variables take both memories."""
+    loaded = section.load_address != section.address and not _ZEROS.match(section.name)
     in_ram = section.address >= ram if ram > flash else section.address < flash
-    return Bytes(piece.size if not in_ram or section.load_address != section.address else 0, piece.size * in_ram)
+    return Bytes(piece.size if not in_ram or loaded else 0, piece.size * in_ram)
 
 
 def _core(config: Mapping[str, str]) -> str:

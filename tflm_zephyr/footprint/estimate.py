@@ -159,9 +159,10 @@ def added_flash(spec: AppSpec, board: Board) -> RegionEstimate | None:
     found = verdict(spec, anywhere, Runs((0,) * len(spec.models)))
     if found.flash is None:
         return None
-    parts = sum(part.flash_bytes for part in found.parts[1:])  # the first is the app around them
+    constants = sum(model.runtime.flash_bytes for model in spec.models)
+    used = max(constants, _TFLM_BYTES + sum(part.flash_bytes for part in found.parts[1:]))  # the first is around them
     above, more = found.flash.above_bytes, _LIBRARIES_BYTES.get(spec.backend, 0)
-    return replace(found.flash, used_bytes=parts + _TFLM_BYTES, above_bytes=None if above is None else above + more)
+    return replace(found.flash, used_bytes=used, above_bytes=None if above is None else above + more)
 
 
 def _parts(spec: AppSpec, own: BackendSizes, base: BoardBase, need: KernelNeed, runs: Runs) -> tuple[SizePart, ...]:

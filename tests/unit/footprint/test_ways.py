@@ -17,7 +17,8 @@ from tests.helpers.small_models import unary
 from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen import AppRequest, EstimatedWork, Generated, estimated_work
 from tflm_zephyr.errors import AppError, ModelError, PlanError
-from tflm_zephyr.footprint import Runs, generate_within, verdict
+from tflm_zephyr.footprint import Bytes, generate_within, ways_into
+from tflm_zephyr.footprint.estimate import added_flash
 from tflm_zephyr.options import AppConfig, ModelConfig
 from tflm_zephyr.tflm import tflm_of
 
@@ -33,7 +34,8 @@ def made(tmp_path: Path, model: Path = DIGITS, **values: object) -> Generated:
 
 
 def flash(app: Generated) -> int:
-    found = verdict(app.spec, load_board(BOARD), Runs((1,))).flash
+    """Bytes that the models add."""
+    found = added_flash(app.spec, load_board(BOARD))
     assert found is not None
     return found.used_bytes
 
@@ -182,3 +184,27 @@ def test_of_ways_alike_another_measure_decides(tmp_path: Path) -> None:
     app = made(tmp_path, optimize="speed", kernels="cmsis_nn", boards=("mps2/an386",))
     assert app.config.fast_kernels and app.config.rows
     assert any("within 2 % of the fewest estimated cycles of 5 ways, and smaller" in note for note in app.notes)
+
+
+@pytest.mark.parametrize("lacks", [0, 1, 500])
+def test_into_what_an_application_leaves(lacks: int, tmp_path: Path) -> None:
+    """Ways that take more than is left come last, with what is short; less flash takes fewer fast kernels."""
+    config = AppConfig((ModelConfig(DIGITS),), boards=(BOARD,))
+    request = AppRequest(config, tmp_path / "app", tflm_of(None), golden=False)
+    every = {way.name: way for way in ways_into(request, Bytes(PLENTY, PLENTY))}
+    assert not any(way.faults for way in every.values())
+    room = Bytes((every["interpreter"].flash_bytes or 0) - lacks, PLENTY)
+    ways = ways_into(request, room)
+    (interpreter,) = (way for way in ways if way.name == "interpreter")
+    assert bool(lacks) == any(f"{lacks:,} more than are left" in fault for fault in interpreter.faults)
+    assert (interpreter is ways[-1]) or not lacks
+    assert all((way.flash_bytes or 0) <= room.flash for way in ways if not way.faults)
+
+
+def test_ram_that_is_left_is_found_by_rows(tmp_path: Path) -> None:
+    """No way of its own is within 1,900 bytes; by rows at any cost in time there is one, and its option says so."""
+    config = AppConfig((ModelConfig(DIGITS),), boards=(BOARD,))
+    request = AppRequest(config, tmp_path / "app", tflm_of(None), golden=False)
+    best, *_ = ways_into(request, Bytes(PLENTY, 1_900))
+    assert not best.faults and best.ram_bytes + 448 <= 1_900 and " --ram 1452" in best.option
+    assert all(way.faults for way in ways_into(request, Bytes(PLENTY, 600)))

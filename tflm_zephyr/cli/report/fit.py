@@ -99,7 +99,7 @@ def ways_table(ways: Sequence[Way], into: Into | None = None) -> list[str]:
 
 def ways_to_come(ways: Sequence[Way]) -> list[str]:
     """A line on the ways that `generate` left to `fit`."""
-    if not ways or any(way.config.fast_kernels for way in ways):
+    if len(ways) < 2 or any(way.config.fast_kernels for way in ways):
         return []
     return ["    `tflm-zephyr fit` compares fast kernels and rows too; --optimize speed, ram or flash takes the best"]
 
