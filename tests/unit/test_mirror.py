@@ -38,7 +38,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "page.html": "cli.commands.report page.bundle page.views",
     "validation.verification": "cli.commands.targets cli.commands.verify cli.report.verify validation.divergence",
     "cli.commands.budget": "cli.report.budget",
-    "cli.commands.fit": "cli.report.fit",
+    "cli.commands.fit": "cli.commands.fit_into cli.report.fit",
     "cli.commands.infer": "cli.report.infer validation.labels",
     "cli.commands.inspect": "cli.report.inspect",
     "cli.commands.retraining": "cli.report.update",
@@ -107,7 +107,7 @@ ACROSS = {
     "benchmarks and documents": "test_imports test_licences test_lock test_mirror test_packaging test_pictures"
     " test_readme test_rooms_picture test_structure test_style test_workflows",
     "several commands": "cli.test_hostile_models cli.test_same_numbers",
-    "templates": "cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.test_integrity"
+    "templates": "cmake.test_link cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.test_integrity"
     " codegen.backends.test_rows_app device.session.test_mlperf page.test_in_browser",
     "a device that does harm": "device.session.test_faults device.session.test_lies",
 }

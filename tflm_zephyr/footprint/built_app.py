@@ -147,7 +147,7 @@ def _use(link_map: LinkMap, names: Collection[str], where: str) -> tuple[int, in
         raise BuildError(what, where=where, hint="An application that runs from flash is needed")
     beyond = min((one.origin for one in link_map.regions if one.origin > region.origin), default=1 << 64)
     ends = [
-        start + section.size
+        start + section.size * (section.name != ".tbss")  # a template, which takes nothing
         for section in link_map.sections
         if _loaded(section) and section.size
         for start in {section.address, section.address if _ZEROS.match(section.name) else section.load_address}

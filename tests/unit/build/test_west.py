@@ -143,7 +143,7 @@ def test_a_failing_build_gives_first_error_and_log(
     text = str(caught.value)
     assert text.startswith(f"{BOARD}: region `RAM' overflowed by 4096 bytes. ") and str(log) in text
     assert "\n" not in text and "overflowed" in log.read_text()
-    assert "`tflm-zephyr fit --app APP/tflm/app.yaml`" in text
+    assert "`tflm-zephyr fit --into BUILD_FOLDER`" in text
 
 
 def test_a_failure_with_no_words(workspace: Workspace, west: FakeWest, request_: BuildRequest) -> None:

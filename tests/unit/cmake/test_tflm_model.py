@@ -259,3 +259,12 @@ def test_a_python_without_the_packages_is_said(project: Project) -> None:
     (project.folder / "python").write_text('#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n')
     said = project.run("cmake", "b")
     assert "lacks the generator's packages. Run:" in said and "zephyr/requirements.txt" in said
+
+
+def test_links_of_zephyr_are_run_by_link_py(project: Project) -> None:
+    project.model("conv.cc\nweights\n", "other.model")
+    shown = "get_target_property(found zephyr_pre0 RULE_LAUNCH_LINK)\nmessage(STATUS ${found})"
+    second = "tflm_model(app NAME other MODEL other.model)"
+    said = project.configure(CALL, second, shown, settings="add_executable(zephyr_pre0 main.c)")
+    models = " ".join(f'"{project.folder}/{name}.model"' for name in ("net", "other"))
+    assert f'/cmake/link.py" "{project.folder}/b" {models} --' in said

@@ -34,9 +34,10 @@ def into(folder: Path, config: AppConfig | None = None, workspace: Path | None =
 
     built = load_built_app(folder)
     own = load_config(built.source) if own_path(built.source, app_file.NAME).is_file() else None
-    if config is None and own is None:
-        raise AppError("no model", where="--into", hint="Name a .tflite file before --into")
-    config = config or replace(own or config, backend=AUTO, fast_kernels=False, rows=False, ram=None, slower=None)
+    if config is None:
+        if own is None:
+            raise AppError("no model", where="--into", hint="Name a .tflite file before --into")
+        config = replace(own, backend=AUTO, fast_kernels=False, rows=False, ram=None, slower=None)
     found = find_workspace_if_any(workspace, app=folder)
     request = AppRequest(
         replace(config, boards=(built.board.name,), optimize=None, flash=None),

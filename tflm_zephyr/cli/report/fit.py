@@ -169,11 +169,14 @@ def into(found: Into) -> list[str]:
 def _gains(found: Into, way: Way) -> str:
     """The bytes that a way saves against the model that is there, and its time against the interpreter's."""
     beside = next((one for one in found.ways if one.name == "interpreter"), None)
-    now, against = found.share, "less than now"
+    now, against = found.share, "than now"
     if not found.replaced and beside is not None:
-        now, against = _added(beside), "less than by the interpreter"
+        now, against = _added(beside), "than by the interpreter"
     saved = now - _added(way)
-    words = [f"{size:,} bytes of {name}" for size, name in ((saved.flash, "flash"), (saved.ram, "RAM"))]
+    words = [
+        f"{abs(size):,} bytes of {name} {'more' if size < 0 else 'less'}"
+        for size, name in ((saved.flash, "flash"), (saved.ram, "RAM"))
+    ]
     time = ""
     if beside is not None and beside.cycles and way.cycles:
         time = f", {100 * way.cycles / beside.cycles:.0f} % of the interpreter's time (estimated)"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.fakes.west import make_workspace
 from tests.helpers.architectures import dense_chain, mobilenet
+from tests.helpers.built_apps import CONFIG, MAP, build
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tests.helpers.model_builder import ModelBuilder
@@ -269,3 +270,32 @@ def test_what_was_not_measured_of_compiled_code_is_at_least(tool: Tool) -> None:
         assert fit["fits"] == "unknown"
         assert fit["flash"]["above_bytes"] is None
         assert "not measured" in fit["notes"][-1]
+
+
+DIGITS = ROOT / "samples" / "digits" / "digits.tflite"
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_into_an_application_that_was_built(tool: Tool, tmp_path: Path) -> None:
+    """The map's 0x31500 bytes of 0x30000, of which net, the only model, has 0x3040 with TFLM, and TF-M 749."""
+    single = MAP.replace("libtflm_model_wake.a(wake", "app/libapp.a(wake")
+    folder = build(tmp_path / "b", CONFIG + "CONFIG_ARMV8_M_DSP=y\nCONFIG_TFM_BL2=y\n", single)
+    done = tool("fit", DIGITS, "--into", folder, "--json")
+    found = done.json["into"]
+    left = 0x30000 - 0x31500 + 0x3040 - 749
+    assert (found["replaced"], found["left"]["flash"], found["share"]["flash"]) == (["net"], left, 0x3040)
+    assert (done.code, found["best"]) == (1, None)
+    assert all("flash (estimated), " in fault for way in done.json["ways"] for fault in way["faults"])
+    roomy = build(tmp_path / "b", CONFIG, single.replace("0x00030000", "0x00040000"))
+    text = tool("fit", DIGITS, "--into", roomy).out
+    assert "sensor for nrf9160dk@0.14.0/nrf9160/ns takes 201,984 of 262,144 bytes of flash" in text
+    assert re.search(
+        r"take FAST_KERNELS on: [\d,]+ bytes of flash more and [\d,]+ bytes of RAM less than now, \d+ % ", text
+    )
+    assert tool("fit", DIGITS, "--into", roomy).code == 0
+
+
+def test_into_needs_a_build_and_a_model(tool: Tool, tmp_path: Path) -> None:
+    assert "is no build folder of Zephyr" in tool("fit", DIGITS, "--into", tmp_path).one_line()
+    assert "Name a .tflite file" in tool("fit", "--into", build(tmp_path / "b")).one_line()
+    assert "--board is what the build folder" in tool("fit", DIGITS, "-b", M3, "--into", tmp_path / "b").one_line()
