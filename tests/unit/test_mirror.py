@@ -107,8 +107,8 @@ ACROSS = {
     "benchmarks and documents": "test_imports test_licences test_lock test_mirror test_packaging test_pictures"
     " test_readme test_rooms_picture test_structure test_style test_workflows",
     "several commands": "cli.test_hostile_models cli.test_same_numbers",
-    "templates": "cmake.test_link cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees codegen.test_integrity"
-    " codegen.backends.test_rows_app device.session.test_mlperf page.test_in_browser",
+    "templates": "cmake.test_link cmake.test_tflm_model codegen.test_cmake codegen.test_golden_trees"
+    " codegen.test_integrity codegen.backends.test_rows_app device.session.test_mlperf page.test_in_browser",
     "a device that does harm": "device.session.test_faults device.session.test_lies",
 }
 """Test files of no module, by what they are about."""

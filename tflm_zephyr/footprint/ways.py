@@ -297,7 +297,7 @@ def _verdicts(made: Generated) -> tuple[Verdict, ...]:
 
 
 def _flash(made: Generated) -> RegionEstimate | None:
-    """What the models add on the board where that is most; None where it is not known of one."""
+    """Flash that the models add on the board where that is most; None where it is not known of one."""
     uses = [added_flash(made.spec, board) for board in made.spec.boards]
     known = [use for use in uses if use is not None]
     return max(known, key=lambda use: use.used_bytes) if known and len(known) == len(uses) else None

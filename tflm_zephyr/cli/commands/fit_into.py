@@ -26,7 +26,7 @@ def do_into(args: argparse.Namespace) -> Done:
 
 
 def into(folder: Path, config: AppConfig | None = None, workspace: Path | None = None) -> report.Into:
-    """What the build in `folder` leaves without the models that those of `config` replace, and the ways against that.
+    """The room in the build in `folder` without the models that those of `config` replace, and the ways against that.
 
     `config` None: the generated app's own, by any of its ways.
     """

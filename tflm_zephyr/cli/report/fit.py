@@ -106,7 +106,7 @@ def ways_to_come(ways: Sequence[Way]) -> list[str]:
 
 @dataclass(frozen=True)
 class Into:
-    """What the application `built` leaves, `room`, without the models `replaced`, which take `share`; and the ways.
+    """The `room` in the application `built` without the models `replaced`, which take `share`; and the ways.
 
     `generated`: the app is one of `generate`; any other has its models by tflm_model().
     """
@@ -142,7 +142,7 @@ class Into:
 
 
 def into(found: Into) -> list[str]:
-    """What is left in an application, the ways against it, and the one to take with what it saves and costs."""
+    """Lines on the room in an application, the ways against it, and the one to take with what it saves and costs."""
     built, share, room, best = found.built, found.share, found.room, found.best
     uses = ((built.used.flash, built.sizes.flash, "flash"), (built.used.ram, built.sizes.ram, "RAM"))
     used = " and ".join(f"{used:,} of {size:,} bytes of {name}" for used, size, name in uses)
