@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tflm_zephyr.boards import AUTO
 from tflm_zephyr.cli.commands.configuration import config_of, tflm_for
-from tflm_zephyr.cli.commands.outcome import Done
-from tflm_zephyr.cli.commands.unused_flags import refuse_flags
+from tflm_zephyr.cli.commands.outcome import Done, refuse_flags
 from tflm_zephyr.cli.report import fit as report
 from tflm_zephyr.codegen import AppRequest, SharedWork, identifier, load_config, own_path
 from tflm_zephyr.errors import AppError, BuildError, ModelError, PlanError

@@ -231,7 +231,7 @@ def test_it_imports_no_engine(model_file: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_all_ways_are_listed_with_the_option_that_takes_each(tool: Tool) -> None:
+def test_all_ways_are_listed_with_their_options(tool: Tool) -> None:
     Path("net.tflite").write_bytes(mobilenet(24))
     ways = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", "--json").json["ways"]
     assert {way["name"]: way["option"] for way in ways}["interpreter"] == "--backend interpreter"
