@@ -145,9 +145,7 @@ def test_a_killed_process_leaves_neither_children_nor_folders(tmp_path: Path, ki
     assert emptied(folder)
 
 
-def test_a_path_of_two_lines_leaves_the_first_lines_folder(
-    tmp_path: Path, killed: Callable[[str], Path]
-) -> None:
+def test_a_path_of_two_lines_leaves_the_first_lines_folder(tmp_path: Path, killed: Callable[[str], Path]) -> None:
     (tmp_path / "a").mkdir()
     (folder,) = killed("a\nb").iterdir()
     assert gone(pid_from(tmp_path / "grandchild")) and (tmp_path / "a").is_dir() and folder.is_dir()
