@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from unittest import mock
 
-from tflm_zephyr.host import run
+from tflm_zephyr import arena
 from tflm_zephyr.host.run import HostLimits, HostRun, run_many
 
 
@@ -19,5 +19,5 @@ def run_host(
     any_plan: bool = False,
 ) -> HostRun:
     """One run from the initial state. `any_plan`: TFLM follows the model's plan even where that corrupts memory."""
-    with mock.patch.object(run, "_with_safe_plan", (lambda model: model) if any_plan else run._with_safe_plan):
+    with mock.patch.object(arena, "given_plan", (lambda *_: None) if any_plan else arena.given_plan):
         return run_many(data, (inputs,), engine=engine, limits=HostLimits(arena_bytes))

@@ -36,6 +36,11 @@ def coloured(text: str, stream: TextIO, environ: Mapping[str, str] | None = None
     return text
 
 
+def errors_on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr.isatty()
+
+
 def write_out(text: str, stream: TextIO | None = None) -> None:
     """Print `text` on `stream`, by default standard output, at once. Raises OSError with the stream's name."""
     stream = stream or sys.stdout

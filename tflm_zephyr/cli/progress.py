@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tflm_zephyr.cli.output import errors_on_terminal
 from tflm_zephyr.host import OnRun
 
 _STEP = re.compile(r"\[(\d+)/(\d+)\]")
@@ -50,7 +50,7 @@ class Bar:
 @contextmanager
 def progress(total: int | None, what: str, unit: str, *, quiet: bool = False) -> Iterator[Bar]:
     """A bar on standard error; without a terminal, or with `quiet`, it prints nothing. `total` None: not known."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not errors_on_terminal():
         yield Bar()
         return
     from tqdm import tqdm
