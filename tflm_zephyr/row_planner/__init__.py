@@ -6,3 +6,4 @@ from tflm_zephyr.row_planner.dry_runs import DryRuns
 from tflm_zephyr.row_planner.front import Cut, Segment, front
 from tflm_zephyr.row_planner.loops import Loop, folded, unfolded
 from tflm_zephyr.row_planner.schedule import Pace, Schedule, Step
+from tflm_zephyr.row_planner.sliding import Hop, Sliding, choices, sliding
