@@ -2,6 +2,7 @@
 """Model -> layers with constant parameters -> schedule -> kernel calls -> memory plan and its proof."""
 
 from tflm_zephyr.compiler.compilation import why_not
+from tflm_zephyr.compiler.hop_work import HopWork, hop_work
 from tflm_zephyr.compiler.ir import operands, row_operands, structs
 from tflm_zephyr.compiler.ir.calls import SCRATCH, KernelCall
 from tflm_zephyr.compiler.ir.kernels import Geometry, Kernel, Library, Rounding, TemplateArgument

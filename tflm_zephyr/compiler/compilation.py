@@ -236,13 +236,22 @@ class UnplacedModel:
         """The kernel libraries, one for each kind of core."""
         return self.factory.libraries
 
-    def stream(self) -> Stream:
-        """The input that comes row by row. ModelError where none can."""
+    def check_stateless(self) -> None:
+        """ModelError, naming an operator, where the model carries a state from one run to the next."""
+        main = self.original.main
+        for operator in main.operators:
+            carries = any(i >= 0 and main.tensors[i].is_variable for i in operator.inputs)
+            if carries or operator.key in ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"):
+                what = f"{operator.label} carries a state from one run to the next: the model is to run once a frame"
+                raise ModelError(what, where=self.original.where, hint="Leave out --hop, which would change nothing")
+
+    def stream(self, *, hop: bool = False) -> Stream:
+        """The input that comes row by row. ModelError where none can. `hop`: layers behind the first need not."""
         if self.factory.flat is not None:
             raise _refusal(
                 self.running, "it has subgraphs or resource variables, and rows of its input come one by one"
             )
-        return stream_of(self.running, self.layers)
+        return stream_of(self.running, self.layers, hop=hop)
 
     def arena_bytes(self, memory: MemoryPlan) -> int:
         """All RAM of the model: the plan, or what Prepare takes in its place, and the kernels' state."""

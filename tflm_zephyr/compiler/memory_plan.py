@@ -72,6 +72,7 @@ class MemoryPlan:
     """Offsets by tensor and the scratch's by layer; `layers` have their runs set.
 
     `owners` gives each of the plan's buffers its tensor, the largest where several share it, or SCRATCH and its layer.
+    The last buffer is that of the rows that a segment keeps from one window to the next, where one does.
     """
 
     layers: tuple[Layer, ...]
@@ -168,15 +169,26 @@ def _plan(
         if layer.scratch_bytes:
             scratch[layer.operator] = len(buffers)
             buffers.append(Buffer(_scratch_label(layer), k + 1, k + 2, layer.scratch_bytes))
+    hops = [layer for layer in layers if isinstance(layer, SegmentLayer) and layer.segment.hop is not None]
+    for layer in hops:
+        buffers.append(_kept_rows(layer, len(layers)))
     pairs = tuple(_pairs(model, layers, libraries, storages, place))
     problem = Problem(tuple(buffers), ALIGNMENT, model.where, pairs)
     choices = tuple(_choices(subgraph, layers, storages, place))
     plan = _cheapest(problem, choices, slower * cycles_of(layers))
     offsets = {tensor: plan.offsets[k] + placement.of(tensor)[1] for tensor, k in place.items()}
     scratches = {layer: plan.offsets[k] for layer, k in scratch.items()}
-    owners = _owners([storage.tensors[0] for storage in storages], scratch)
+    owners = _owners([storage.tensors[0] for storage in storages], [*scratch, *(layer.operator for layer in hops)])
     ready = tuple(_with_direction(layer, offsets) for layer in _with_runs(layers, choices, plan))
     return MemoryPlan(ready, offsets, scratches, plan, owners)
+
+
+def _kept_rows(layer: SegmentLayer, layers: int) -> Buffer:
+    """The rows that a segment keeps from one window to the next, of `layers` in all."""
+    hop = layer.segment.hop
+    assert hop is not None
+    label = f"rows of layers {layer.members[0].operator} to {layer.operator} kept for the next window"
+    return Buffer(label, 0, layers + 2, hop.kept_bytes)
 
 
 def _owners(tensors: Iterable[int], layers: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -240,8 +252,8 @@ def tensors_of(subgraph: Subgraph, layer: Layer) -> tuple[tuple[int, ...], tuple
 
 
 def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement) -> tuple[Storage, ...]:
-    tiled = {k: layer.segment.stream for k, layer in enumerate(layers) if isinstance(layer, SegmentLayer)}
-    streams = {k: stream for k, stream in tiled.items() if stream is not None}
+    tiled = {k: layer for k, layer in enumerate(layers) if isinstance(layer, SegmentLayer)}
+    streams = {k: layer.segment.stream for k, layer in tiled.items() if layer.segment.stream is not None}
     streamed = {subgraph.inputs[stream.input] for stream in streams.values()}
     born: dict[int, int] = {tensor: 0 for tensor in subgraph.inputs if tensor not in streamed}
     # Other inputs may be written while rows come.
@@ -257,6 +269,9 @@ def _storages(subgraph: Subgraph, layers: Sequence[Layer], placement: Placement)
     for variable in (tensor.index for tensor in subgraph.tensors if tensor.is_variable):
         if variable in used:
             born[variable], dead[variable] = 0, len(layers) + 1
+    for hop in (layer.segment for layer in tiled.values() if layer.segment.hop is not None):
+        for tensor in hop.outputs:
+            born[tensor], dead[tensor] = 0, len(layers) + 1
     roots = dict.fromkeys(placement.of(tensor)[0] for tensor in born if not subgraph.tensors[tensor].is_constant)
     found = []
     for root in roots:

@@ -8,12 +8,12 @@ description of their last reads decides (kernels.why_unsafe), which shares no co
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 
+from tflm_zephyr.compiler.hop_proof import prove_hops
 from tflm_zephyr.compiler.ir.calls import SCRATCH, Access, KernelCall, View
 from tflm_zephyr.compiler.ir.layers import Branch, ControlLayer, Copy, Layer, SegmentLayer
+from tflm_zephyr.compiler.owned_bytes import NOTHING, OwnedBytes
 from tflm_zephyr.compiler.program import CompiledModel
 from tflm_zephyr.compiler.row_program import StreamedInput
 from tflm_zephyr.compiler.row_proof import RowAccess, RowStep, SegmentError, steps_of
@@ -21,63 +21,7 @@ from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary, why_unsafe
 from tflm_zephyr.model import Subgraph
 
-_NOTHING, _STATE = -2, -3
-
-
-class _Bytes:
-    """The owner of each byte, as intervals: starts[i] <= b < starts[i + 1] belongs to owners[i]."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._starts, self._owners = [0], [_NOTHING]
-
-    def give(self, first: int, end: int, owner: int) -> None:
-        """Bytes first <= b < end now hold `owner`."""
-        if first >= end:
-            return
-        after = self._owners[bisect_right(self._starts, end) - 1] if end < self.size else None
-        low, high = bisect_right(self._starts, first - 1), bisect_right(self._starts, end)
-        if self._starts[low - 1 : low] == [first]:
-            low -= 1
-        starts, owners = [first], [owner]
-        if after is not None:
-            starts.append(end)
-            owners.append(after)
-        self._starts[low:high] = starts
-        self._owners[low:high] = owners
-
-    def copy(self) -> _Bytes:
-        """The same owners, on their own."""
-        found = _Bytes(self.size)
-        found._starts, found._owners = self._starts[:], self._owners[:]
-        return found
-
-    def merge(self, other: _Bytes) -> bool:
-        """Bytes that `other` gives to someone else now hold nothing; whether there were any."""
-        changed = False
-        edges = sorted({*self._starts, *other._starts, self.size})
-        mine, theirs = self.copy(), other
-        for first, end in pairwise(edges):
-            owner = mine.owner(first)
-            if owner not in (_NOTHING, theirs.owner(first)):
-                self.give(first, end, _NOTHING)
-                changed = True
-        return changed
-
-    def owner(self, byte: int) -> int:
-        """The owner of a byte."""
-        return self._owners[bisect_right(self._starts, byte) - 1]
-
-    def other(self, first: int, end: int, owner: int) -> tuple[int, int] | None:
-        """The first byte in the interval that does not hold `owner`, and what it holds; None where all do."""
-        if first >= end:
-            return None
-        at = bisect_right(self._starts, first) - 1
-        while at < len(self._starts) and self._starts[at] < end:
-            if self._owners[at] != owner:
-                return max(first, self._starts[at]), self._owners[at]
-            at += 1
-        return None
+_STATE = -3
 
 
 def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
@@ -87,7 +31,7 @@ def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
     hold their values at the end, and no scratch buffer shares a byte with what its layer reads or writes.
     """
     subgraph = compiled.model.main
-    memory = _Bytes(compiled.planned_bytes)
+    memory = OwnedBytes(compiled.planned_bytes)
     proof = _Proof(compiled, subgraph, memory, libraries)
     variables = tuple(tensor.index for tensor in subgraph.tensors if tensor.is_variable)
     for tensor in (*subgraph.inputs, *variables):
@@ -103,7 +47,7 @@ def prove(compiled: CompiledModel, libraries: Sequence[KernelLibrary]) -> None:
 
 class _Proof:
     def __init__(
-        self, compiled: CompiledModel, subgraph: Subgraph, memory: _Bytes, libraries: Sequence[KernelLibrary]
+        self, compiled: CompiledModel, subgraph: Subgraph, memory: OwnedBytes, libraries: Sequence[KernelLibrary]
     ) -> None:
         self.compiled, self.subgraph, self.memory, self._libraries = compiled, subgraph, memory, libraries
         self._views: dict[int, int] = {}
@@ -123,7 +67,12 @@ class _Proof:
             return
         if layer.key == "VAR_HANDLE":
             return
-        if isinstance(layer, SegmentLayer):
+        if isinstance(layer, SegmentLayer) and layer.segment.hop is not None:
+            prove_hops(self.compiled, layer)
+            for tensor in layer.segment.outputs:
+                span = self.span(Access(tensor, 0, self.subgraph.tensors[tensor].size_bytes), layer)
+                self.memory.give(*span, tensor)
+        elif isinstance(layer, SegmentLayer):
             _SegmentProof(self, layer).prove()
         for view in layer.views:
             self._view(layer, view)
@@ -209,7 +158,7 @@ class _Proof:
             self.memory.give(first, end, write.tensor)
         scratch = self.scratch(layer)
         if scratch is not None:
-            self.memory.give(*scratch, _NOTHING)
+            self.memory.give(*scratch, NOTHING)
 
     def _check_pair(self, layer: Layer, call: KernelCall, read: Access, write: Access) -> None:
         if read.tensor == write.tensor and self.subgraph.tensors[read.tensor].is_variable:
@@ -270,7 +219,7 @@ class _Proof:
         found = self.memory.other(first, end, self.value_of(access.tensor))
         if found is not None:
             byte, owner = found
-            holds = "nothing yet" if owner == _NOTHING else "a row" if owner < 0 else self.label(owner)
+            holds = "nothing yet" if owner == NOTHING else "a row" if owner < 0 else self.label(owner)
             what = f"reads {self.label(access.tensor)} at byte {byte} of the arena, which holds {holds}"
             raise self.error(layer, what)
 
@@ -343,7 +292,7 @@ class _SegmentProof:
             if moved:
                 self._give_row(new)
             else:
-                proof.memory.give(new.first, new.end, _NOTHING)
+                proof.memory.give(new.first, new.end, NOTHING)
         for access in step.reads:
             self._read_row(access)
         for write in step.writes:
@@ -352,7 +301,7 @@ class _SegmentProof:
                 raise proof.error(self._layer, f"writes rows over what the same call of layer {step.operator} reads")
         if any(read.first < step.scratch[1] and step.scratch[0] < read.end for read in step.reads):
             raise proof.error(self._layer, f"has the scratch buffer of layer {step.operator} over a row that it reads")
-        proof.memory.give(*step.scratch, _NOTHING)
+        proof.memory.give(*step.scratch, NOTHING)
         for write in step.writes:
             self._give_row(write)
 

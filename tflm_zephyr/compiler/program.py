@@ -21,7 +21,7 @@ from tflm_zephyr.compiler.ir.layers import (
 )
 from tflm_zephyr.compiler.ir.operands import Dims, Shape
 from tflm_zephyr.compiler.ir.structs import ConstantArray
-from tflm_zephyr.compiler.row_program import StreamedInput
+from tflm_zephyr.compiler.row_program import HopProgram, Spot, StreamedInput
 from tflm_zephyr.memory_planner import Plan
 from tflm_zephyr.model import Model
 
@@ -190,6 +190,23 @@ class CompiledModel:
     def streaming_layer(self) -> SegmentLayer | None:
         """The segment that takes in the rows of a streamed input."""
         return next((layer for layer in self.segments if layer.segment.stream), None)
+
+    @cached_property
+    def hop(self) -> HopProgram | None:
+        """The segment's program that computes the new rows of a window."""
+        layer = self.streaming_layer
+        return None if layer is None else layer.segment.hop
+
+    @property
+    def kept(self) -> int:
+        """The first byte of the rows that a segment keeps from one window to the next: of the plan's last buffer."""
+        return self.plan.offsets[-1]
+
+    def spot(self, layer: SegmentLayer, tensor: int, spot: Spot | None) -> int:
+        """The arena offset of a place of the segment's; None is the place of the tensor itself."""
+        if spot is None:
+            return self.offsets[tensor]
+        return spot.at + (self.kept if spot.kept else self.scratch[layer.operator])
 
     @cached_property
     def stream(self) -> StreamedInput | None:

@@ -326,13 +326,13 @@ def with_segments(chain: Chain, layers: Sequence[Layer], cut: Cut, stream: Strea
             own = stream if chain.operations[segment.first].supplied else None
             first, last = segment.first - ahead, segment.last - ahead
             for k in range(first if own is None else 0, last):
-                found[k] = _without_code(layers[k])
+                found[k] = without_code(layers[k])
             members = tuple(layers[first if own is None else own.skipped : last])
             found[last - 1] = _segment_layer(chain, members, segment, own)
     return tuple(found)
 
 
-def _without_code(layer: Layer) -> InsideLayer:
+def without_code(layer: Layer) -> InsideLayer:
     """A layer whose code a segment has."""
     assert isinstance(layer, KernelLayer)
     return InsideLayer(
@@ -398,7 +398,7 @@ def _segment_layer(
         cycles=last.cycles,
         not_fast=last.not_fast,
         segment=done,
-        members=tuple(_with_used_parameters(layer) for layer in members),
+        members=tuple(with_used_parameters(layer) for layer in members),
     )
 
 
@@ -414,7 +414,7 @@ def _streamed(
     )
 
 
-def _with_used_parameters(layer: Layer) -> KernelLayer:
+def with_used_parameters(layer: Layer) -> KernelLayer:
     """Without the constants that the layer's call for rows does not name."""
     assert isinstance(layer, KernelLayer) and layer.rows is not None
     used = set(layer.rows.parameters())

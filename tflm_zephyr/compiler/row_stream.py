@@ -29,21 +29,24 @@ class _CannotStreamError(Exception):
     """The text names the layer, or the input, and the reason."""
 
 
-def stream_of(model: Model, layers: Sequence[Layer]) -> Stream:
-    """The largest input whose rows the first layers can take in. ModelError, naming layer and reason, for none."""
+def stream_of(model: Model, layers: Sequence[Layer], *, hop: bool = False) -> Stream:
+    """The largest input whose rows the first layers can take in. ModelError, naming layer and reason, for none.
+
+    `hop`: the first reader alone takes them in; others may read a whole tensor.
+    """
     subgraph = model.main
     by_size = sorted(range(len(subgraph.inputs)), key=lambda k: -subgraph.tensors[subgraph.inputs[k]].size_bytes)
     why = "it has no input"
     for number, place in enumerate(by_size):
         try:
-            return _stream(subgraph, layers, place)
+            return _stream(subgraph, layers, place, hop)
         except _CannotStreamError as reason:
             why = why if number else f"input {subgraph.tensors[subgraph.inputs[place]].label}: {reason}"
-    hint = "Leave out --stream-input, or change the model's first layers"
+    hint = f"Leave out --{'hop' if hop else 'stream-input'}, or change the model's first layers"
     raise ModelError(f"no input can be streamed; {why}", where=model.where, hint=hint)
 
 
-def _stream(subgraph: Subgraph, layers: Sequence[Layer], place: int) -> Stream:
+def _stream(subgraph: Subgraph, layers: Sequence[Layer], place: int, hop: bool) -> Stream:
     tensor, skipped = subgraph.inputs[place], 0
     while (taken := _reshaped(subgraph, layers, tensor, skipped)) is not None:
         tensor, skipped = taken, skipped + 1
@@ -52,7 +55,7 @@ def _stream(subgraph: Subgraph, layers: Sequence[Layer], place: int) -> Stream:
     readers = list(_readers(subgraph, layers, tensor))
     if not readers:
         raise _CannotStreamError("no layer reads it")
-    for k in range(skipped, readers[-1] + 1):
+    for k in range(skipped, (readers[0] if hop else readers[-1]) + 1):
         _check_layer(subgraph, layers[k], tensor, k in readers)
     if readers[0] != skipped:
         raise _CannotStreamError(f"{_name(layers[skipped])} comes first and does not read it")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tflm_zephyr.compiler.compilation import LayerSource, UnplacedModel
 from tflm_zephyr.compiler.fallback import Registrations
+from tflm_zephyr.compiler.hop_plan import HopPlanning
 from tflm_zephyr.compiler.ir.layers import more_work
 from tflm_zephyr.compiler.kernel_choice import LESS_RAM, Choice, restored, smaller_choices
 from tflm_zephyr.compiler.memory_plan import SLOWER, MemoryPlan, plan_scopes
@@ -33,6 +34,7 @@ class CompilerOptions:
     `slower`: the share of the model's work that a smaller plan may cost; None for SLOWER, or with `ram` for any.
     `rows`: segments of layers may run row by row, where the model is then smaller. `ram`: bytes that the model is to
     fit in, by rows or not, at the least cost. `stream`: the input comes row by row, and is never there as a whole.
+    `hop`: it does, and a window follows the one before by so many rows; new rows alone are computed.
     `fast`: operators that have one of our own kernels call that; with `pick` only those that are estimated to be faster
     so, with code and constants that take at most `more_flash` bytes more than CMSIS-NN's, or any number where that is
     None.
@@ -42,6 +44,7 @@ class CompilerOptions:
     rows: bool = False
     ram: int | None = None
     stream: bool = False
+    hop: int | None = None
     fast: bool = False
     pick: bool = False
     more_flash: int | None = None
@@ -75,6 +78,7 @@ class Search:
         self._made: dict[object, UnplacedModel] = {}
         self._plannings: dict[object, RowPlanning] = {}
         self._best: dict[CompilerOptions, CompiledModel] = {}
+        self._hops: dict[CompilerOptions, tuple[CompiledModel, ...]] = {}
 
     def best(self, options: CompilerOptions) -> CompiledModel:
         """The way that `options` asks for, proven.
@@ -99,6 +103,8 @@ class Search:
 
     def _searched(self, options: CompilerOptions) -> CompiledModel:
         choice = self._choice(options.more_flash) if options.fast and options.pick else None
+        if options.hop is not None:
+            return self._hopped(self.hops(options), options)
         if choice is None:
             parts = self._parts(options.fast)
             return parts.compiled(*self._memory(parts, options))
@@ -112,6 +118,39 @@ class Search:
         else:
             memory = self._memory(parts, options)
         return parts.compiled(*memory, replace(choice, other_arena_bytes=other))
+
+    def hops(self, options: CompilerOptions) -> tuple[CompiledModel, ...]:
+        """The ways to run a model whose window moves by `options.hop` rows, the smallest first, the fastest last.
+
+        ModelError, naming the layer or the operator, where none of its rows stay, or it keeps a state itself.
+        """
+        if options not in self._hops:
+            self._hops[options] = self._moved(options)
+        return self._hops[options]
+
+    def _moved(self, options: CompilerOptions) -> tuple[CompiledModel, ...]:
+        assert options.hop is not None
+        choice = self._choice(options.more_flash) if options.fast and options.pick else None
+        parts = self._parts(options.fast if choice is None else choice)
+        parts.check_stateless()
+        planning = HopPlanning(
+            parts.running, parts.layers, parts.libraries, parts.stream(hop=True), parts.costs, options.hop
+        )
+        return tuple(parts.compiled(way.memory, len(parts.layers), choice) for way in planning.ways())
+
+    def _hopped(self, ways: Sequence[CompiledModel], options: CompilerOptions) -> CompiledModel:
+        """The smallest way within `options.slower` of the fastest; with `options.ram` the fastest that fits."""
+        cycles = {id(way): way.hop.cycles for way in ways if way.hop is not None}
+        if options.ram is not None:
+            ways = [way for way in ways if way.arena_bytes <= options.ram] or [ways[0]]
+            if ways[0].arena_bytes > options.ram:
+                what = (
+                    f"a hop of {options.hop} rows takes {ways[0].arena_bytes:,} bytes of RAM, {options.ram:,} are given"
+                )
+                raise PlanError(what, where=self._source.model.where, hint="Give more --ram, or leave out --hop")
+        slower = (0.0 if options.ram is not None else SLOWER) if options.slower is None else options.slower
+        most = min(cycles[id(way)] for way in ways) * (1 + slower)
+        return next(way for way in ways if cycles[id(way)] <= most)
 
     def _by_rows(self, choice: Choice, options: CompilerOptions) -> _Planned:
         """The smallest way by rows within `options.slower`.

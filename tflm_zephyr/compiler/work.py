@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tflm_zephyr.compiler.hop_work import hop_work
 from tflm_zephyr.compiler.ir.layers import ControlLayer, FallbackLayer, Layer, members_of, more_work
 from tflm_zephyr.compiler.kernel_shapes import shape_of
 from tflm_zephyr.compiler.operator_shapes import operator_shape
@@ -66,8 +67,14 @@ def _is_unknown(operator: Operator) -> bool:
 
 
 def compiled_work(program: CompiledModel, costs: Costs) -> ModelWork:
-    """The work of the compiled model's layers; segments and runs of pixels cost the share more that was planned."""
+    """The work of the compiled model's layers; segments and runs of pixels cost the share more that was planned.
+
+    Where windows overlap it is that of a hop, which costs a share less.
+    """
     operators, more = tuple(_layers(program, costs)), more_work(program.main_layers)
+    if program.hop is not None:
+        hop = hop_work(program, costs)
+        more = hop.cycles / hop.whole_cycles - 1.0 if hop.whole_cycles else 0.0
     instructions = sum(one.price.instructions for one in operators)
     cycles = sum(one.price.cycles for one in operators)
     unknown = tuple(layer.operator for layer in program.main_layers if _has_unknown(program, layer))

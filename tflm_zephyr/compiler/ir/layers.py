@@ -217,7 +217,7 @@ class SegmentLayer(Layer):
     @property
     def runs(self) -> bool:
         """See Layer; the function of a segment with streamed input takes in rows."""
-        return self.segment.stream is None
+        return self.segment.stream is None or self.segment.hop is not None
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
