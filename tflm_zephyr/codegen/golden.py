@@ -9,13 +9,14 @@ long as model and inputs are the same, so that the app can be generated and chec
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tflm_zephyr.codegen.app_folder import OWN, as_generated, own_path
 from tflm_zephyr.codegen.identifiers import identifier
-from tflm_zephyr.codegen.spec import GoldenSpec
+from tflm_zephyr.codegen.spec import GoldenSpec, StreamSpec
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.host import OnRun, golden_outputs
 from tflm_zephyr.model import Model
@@ -68,25 +69,38 @@ def path_of(ident: str) -> str:
 
 
 def golden_runs(
-    model: Model, config: ModelConfig, app: Path, *, keep: bool = False, on_run: OnRun | None = None
+    model: Model,
+    config: ModelConfig,
+    app: Path,
+    *,
+    stream: StreamSpec | None = None,
+    keep: bool = False,
+    on_run: OnRun | None = None,
 ) -> GoldenRuns:
     """The golden runs of `model`: those kept in the folder `app` when they fit, or new ones.
 
     The inputs are the first `runs` of the config's file, or seeded random ones without a file. Kept runs fit when
     new runs would be the same: same inputs, made by the engines that are installed here. With `keep`, or where no
     engine is installed, runs of any engines fit. `on_run`: see golden_outputs.attempt.
+    With a `stream` whose windows overlap the runs are a first window and `runs` hops. AppError where the file has
+    other windows.
     """
-    inputs = None if config.inputs is None else _given(model, config.inputs, config.runs)
+    hops = stream is not None and stream.hop is not None
+    count = config.runs + hops
+    inputs = None if config.inputs is None else _given(model, config.inputs, count)
     origin = "seeded random inputs" if config.inputs is None else f"inputs from {config.inputs.name}"
+    if stream is not None and hops:
+        seeded = [golden_outputs.seeded_inputs(model, seed) for seed in range(count)]
+        inputs = _signal(seeded, stream) if inputs is None else _checked(inputs, stream, str(config.inputs))
     kept = _kept(app, path_of(identifier(config.label)), model)
     if (
         kept is not None
-        and (kept.inputs, len(kept.runs)) == (origin, config.runs)
+        and (kept.inputs, len(kept.runs)) == (origin, count)
         and inputs in (None, [run.inputs for run in kept.runs])
         and (keep or golden_outputs.installed() in ({}, kept.engines))
     ):
         return kept
-    found = golden_outputs.attempt(model, inputs, config.runs, on_run)
+    found = golden_outputs.attempt(model, inputs, count, on_run)
     notes, warning = found.notes, ""
     if found.refusal and config.custom_operators:
         notes += (found.refusal,)  # as it must, without them
@@ -97,6 +111,27 @@ def golden_runs(
     return GoldenRuns(
         runs, origin, found.source, found.engines, notes, warning, refusal, found.hopeless and bool(refusal)
     )
+
+
+def _signal(runs: Sequence[tuple[bytes, ...]], stream: StreamSpec) -> list[tuple[bytes, ...]]:
+    """The runs with the streamed input as windows of one signal: each ends with the first rows of its own."""
+    found = list(runs[:1])
+    for run in runs[1:]:
+        last = found[-1][stream.input]
+        window = last[stream.hop_bytes :] + run[stream.input][: stream.hop_bytes]
+        found.append((*run[: stream.input], window, *run[stream.input + 1 :]))
+    return found
+
+
+def _checked(runs: list[tuple[bytes, ...]], stream: StreamSpec, where: str) -> list[tuple[bytes, ...]]:
+    """The runs. AppError unless each is a window of the signal that the one before is."""
+    for number, (one, other) in enumerate(pairwise(runs)):
+        if one[stream.input][stream.hop_bytes :] != other[stream.input][: -stream.hop_bytes]:
+            what = f"input {number + 1} is not the window {stream.hop} rows behind input {number}"
+            raise AppError(
+                what, where=where, hint="Give the windows of one signal in their order, or leave out --inputs"
+            )
+    return runs
 
 
 def _given(model: Model, path: Path, runs: int) -> list[tuple[bytes, ...]]:

@@ -49,10 +49,15 @@ def built_model(
 ) -> BuiltModel:
     """`model` of `config` as a part of the app. Raises ModelError, PlanError or AppError."""
     item = backend.prepare(config, model, setup)
+    # The golden runs of windows that overlap are by the rows of the compiled model.
+    built = None if setup.app.hop is None else backend.build(item, setup)
     runs = _NO_RUNS
     if golden.wanted:
-        run = partial(golden_runs, item.model, config, golden.app, keep=golden.keep, on_run=golden.on_run)
-        runs = setup.shared.once("golden", (config, id(item.model), golden.app, golden.keep), run)
+        stream = None if built is None else built[0].stream
+        run = partial(
+            golden_runs, item.model, config, golden.app, stream=stream, keep=golden.keep, on_run=golden.on_run
+        )
+        runs = setup.shared.once("golden", (config, id(item.model), golden.app, golden.keep, stream), run)
         if item.refusal is not None:  # as it must; LiteRT is the reference
             custom = any(operator.custom_code for one in model.subgraphs for operator in one.operators)
             alone = not runs.runs and available("litert") and not custom
@@ -63,7 +68,7 @@ def built_model(
         if runs.refusal and not backend.prepares_on_device:
             hint = "Convert it again; compiled code would run it without TFLM's checks"
             raise ModelError(runs.refusal, where=model.where, hint=hint)
-    runtime, arena = backend.build(item, setup)
+    runtime, arena = backend.build(item, setup) if built is None else built
     main = item.model.main
     spec = ModelSpec(
         name=config.label,

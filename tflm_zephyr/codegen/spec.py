@@ -65,12 +65,21 @@ class GoldenSpec:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """An input that comes row by row: its place in the model's inputs, its rows, and elements and bytes of each."""
+    """An input that comes row by row: its place in the model's inputs, its rows, and elements and bytes of each.
+
+    `hop`: the new rows of a window that follows another one; None where each window comes whole.
+    """
 
     input: int
     rows: int
     row_elements: int
     row_bytes: int
+    hop: int | None = None
+
+    @property
+    def hop_bytes(self) -> int:
+        """Bytes of a hop's rows; of all rows where each window comes whole."""
+        return self.row_bytes * (self.rows if self.hop is None else self.hop)
 
 
 class Runtime(Protocol):
@@ -142,6 +151,13 @@ class ModelSpec:
     def stream(self) -> StreamSpec | None:
         """The input that comes row by row."""
         return self.runtime.stream
+
+    def pushed(self, run: int) -> tuple[bytes, ...]:
+        """The bytes that a golden run gives the model: of the streamed input those that a hop adds to the last run."""
+        inputs, stream = self.golden[run].inputs, self.stream
+        if stream is None or run == 0:
+            return inputs
+        return tuple(data[-stream.hop_bytes :] if k == stream.input else data for k, data in enumerate(inputs))
 
 
 @dataclass(frozen=True)
@@ -263,6 +279,11 @@ class AppSpec:
     def streams(self) -> bool:
         """Whether a model's input comes row by row."""
         return any(model.stream is not None for model in self.models)
+
+    @property
+    def hops(self) -> bool:
+        """Whether windows of a model's input overlap."""
+        return any(model.stream is not None and model.stream.hop is not None for model in self.models)
 
     @property
     def emulated(self) -> bool:

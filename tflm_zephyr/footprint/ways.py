@@ -226,8 +226,10 @@ def _last_resorts(config: AppConfig, ways: Sequence[Way]) -> Iterator[Way]:
 def _keeps(config: AppConfig, way: Way) -> bool:
     """Whether a way has the options of compiled code that the config names; with a budget of RAM rows come with it."""
     asked = config.fast_kernels <= way.config.fast_kernels and config.rows <= way.config.rows
-    able = way.config.backend == COMPILED or not (config.stream_input or config.fast_kernels or config.rows)
-    return asked and able and not (config.ram is not None and way.config.rows)
+    named = config.stream_input or config.fast_kernels or config.rows or config.hop is not None
+    able = way.config.backend == COMPILED or not named
+    by_itself = config.ram is not None or config.hop is not None  # it runs layers row by row where that is better
+    return asked and able and not (by_itself and way.config.rows)
 
 
 def _slower(config: AppConfig, objective: str) -> float | None:

@@ -125,6 +125,11 @@ class CompiledCode:
         why="ram runs layers row by row by itself where the model fits only so")] = False
     stream_input: Annotated[bool, Option(
         "the input comes row by row and is never in RAM as a whole", _WAY, backend=COMPILED, implies="rows")] = False
+    hop: Annotated[int | None, _NONE, _POSITIVE, Option(
+        "windows of a signal overlap, each begins so many rows of the input behind the one before: just what is new is "
+        "computed, and the new rows come one by one", f"{_MODEL} plan", "plan", backend=COMPILED,
+        excludes=("rows", "stream_input", "optimize", "host_link"),
+        why="hop plans rows by itself, and has no whole input for a host to send", metavar="N")] = None
     fast_kernels: Annotated[bool, Option(
         "int8 layers of compiled code call kernels of its own, with weights laid out, where that is faster",
         f"{_WAY} plan", _MODEL, backend=COMPILED)] = False

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.helpers.model_builder import chain
 from tests.helpers.small_models import dense
 from tflm_zephyr.codegen.app_folder import MANIFEST
 from tflm_zephyr.codegen.golden import golden_runs, path_of
+from tflm_zephyr.codegen.spec import StreamSpec
 from tflm_zephyr.errors import AppError, ModelError, ToolError
 from tflm_zephyr.host import golden_outputs
 from tflm_zephyr.host.golden_outputs import seeded_inputs
@@ -53,6 +55,21 @@ def test_given_inputs_are_taken_in_order(model_file: Path, tmp_path: Path) -> No
     found = golden_runs(load_model(model_file), config, tmp_path)
     assert [run.inputs for run in found.runs] == [(x[0].tobytes(),), (x[1].tobytes(),)]
     assert found.source == f"{SOURCE}; inputs from data.npz"
+
+
+@pytest.mark.usefixtures("fixed_reference")
+def test_windows_of_a_signal_overlap(model_file: Path, tmp_path: Path) -> None:
+    model, stream = load_model(model_file), StreamSpec(0, rows=8, row_elements=8, row_bytes=8, hop=3)
+    found = golden_runs(model, ModelConfig(model_file, runs=2), tmp_path, stream=stream)
+    windows = [run.inputs[0] for run in found.runs]
+    assert len(windows) == 3
+    assert [one[24:] for one in windows[:-1]] == [other[:40] for other in windows[1:]]
+    x = np.frombuffer(windows[0] + windows[1][40:], np.int8)
+    np.savez(tmp_path / "data.npz", x=np.stack([x[:64], x[24:]]))
+    config = ModelConfig(model_file, inputs=tmp_path / "data.npz", runs=1)
+    assert [run.inputs[0] for run in golden_runs(model, config, tmp_path, stream=stream).runs] == windows[:2]
+    with pytest.raises(AppError, match="input 1 is not the window 2 rows behind input 0"):
+        golden_runs(model, config, tmp_path, stream=replace(stream, hop=2))
 
 
 def test_more_runs_than_data(model_file: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import golden_trees
+from tests.helpers.architectures import flat_convolutions
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
 from tests.helpers.golden_trees import GOLDEN, check_tree, differences, files_below
@@ -72,6 +73,10 @@ def rows_with_fast_kernels(folder: Path) -> AppConfig:
     )
 
 
+def hop(folder: Path) -> AppConfig:
+    return one_model(folder, flat_convolutions(), **COMPILED, hop=2)
+
+
 def fallback_kernel(folder: Path) -> AppConfig:
     """TFLM's own kernel for an operator that has no compiled code."""
     return one_model(folder, gathered(), **COMPILED)
@@ -118,6 +123,7 @@ APPS: Mapping[str, tuple[Callable[[Path], AppConfig], str]] = {
     "shared_arena": (shared_arena, "host_link"),
     "compiled": (compiled, "host_link"),
     "rows_with_fast_kernels": (rows_with_fast_kernels, "compiled"),
+    "hop": (hop, "compiled"),
     "fallback_kernel": (fallback_kernel, "compiled"),
 }
 """Each app with its base."""

@@ -81,7 +81,8 @@ class CompiledSpec:
         """
         segments = [layer.segment for layer in self.program.segments]
         frames = [_SEGMENT_FRAME_BYTES if segment.stream is None else _STREAM_FRAME_BYTES for segment in segments]
-        sizes = [_ROW_BUFFER_BYTES * len(one.buffers) + frame for one, frame in zip(segments, frames, strict=True)]
+        buffers = [len(one.buffers) if one.hop is None else 2 * len(one.hop.buffers) for one in segments]
+        sizes = [_ROW_BUFFER_BYTES * count + frame for count, frame in zip(buffers, frames, strict=True)]
         return max((align_up(size, 16) for size in sizes), default=0)
 
     @property
@@ -91,7 +92,8 @@ class CompiledSpec:
         if found is None:
             return None
         element_bytes = main.tensors[main.inputs[found.input]].type.size_bytes
-        return StreamSpec(found.input, found.rows, found.row_bytes // element_bytes, found.row_bytes)
+        hop = None if self.program.hop is None else self.program.hop.every
+        return StreamSpec(found.input, found.rows, found.row_bytes // element_bytes, found.row_bytes, hop)
 
     @property
     def own_memory(self) -> str:
@@ -147,6 +149,8 @@ class Compiled(Backend):
         note = f"tensors and scratch of {layers} {'layer' if layers == 1 else 'layers'}"
         if program.stream is not None:
             note += f", input {program.stream.input} in {program.stream.rows:,} rows"
+        if program.hop is not None:
+            note += f", {program.hop.every:,} of them new in each window"
         if program.fallbacks:
             note += f", {program.state_bytes} bytes for TFLM's own kernels of {len(program.fallbacks)} of them"
         unknown = tuple(dict.fromkeys(layer.key for layer in program.fallbacks if not layer.kernel.known))
@@ -364,7 +368,8 @@ def _compiled(item: PreparedModel, setup: BuildSetup) -> CompiledModel:
         slower=None if app.slower is None else app.slower / 100,
         rows=app.rows,
         ram=app.ram,
-        stream=app.stream_input,
+        stream=app.stream_input or app.hop is not None,
+        hop=app.hop,
         fast=app.fast_kernels,
         pick=not app.every_fast_kernel,
         more_flash=app.larger,
@@ -426,7 +431,10 @@ def _placed(
     specs: Sequence[TensorSpec], tensors: Sequence[int], program: CompiledModel
 ) -> tuple[tuple[TensorSpec, int | None], ...]:
     """Inputs or outputs with their arena offsets; None for an input that comes row by row."""
-    return tuple((spec, program.offsets.get(tensor)) for spec, tensor in zip(specs, tensors, strict=True))
+    stream = program.stream
+    hidden = -1 if stream is None else program.model.main.inputs[stream.input]
+    places = {tensor: at for tensor, at in program.offsets.items() if tensor != hidden}
+    return tuple((spec, places.get(tensor)) for spec, tensor in zip(specs, tensors, strict=True))
 
 
 @dataclass(frozen=True)

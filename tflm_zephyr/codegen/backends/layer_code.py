@@ -229,7 +229,19 @@ class ModelCode:
     @property
     def runs_rows(self) -> bool:
         """Whether a segment runs at once, on tensors that are there."""
-        return any(layer.runs for layer in self.program.segments)
+        return any(layer.segment.stream is None for layer in self.program.segments)
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether segments have loops of steps."""
+        return any(layer.segment.loops for layer in self.program.segments)
+
+    @property
+    def longest_hop(self) -> int:
+        """The most rows of a call of a hop, or its most layers; 0 without hops."""
+        hop = self.program.hop
+        calls = () if hop is None else (*hop.pushed, *hop.invoked)
+        return max((max(call.count, call.member) for call in calls), default=0)
 
     # TFLM's own kernels
 
