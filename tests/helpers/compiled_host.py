@@ -138,8 +138,16 @@ class HostNetwork:
 
     def take_input(self, data: bytes, rng: random.Random) -> None:
         """Hand the streamed input over in pieces of any size."""
+        self.begin_input()
+        self.take_more(data, rng)
+
+    def begin_input(self) -> None:
+        """The next bytes are the first ones of an image, or of a window that has nothing in common with the last."""
+        self._function("begin")(ctypes.c_void_p(self.arena.ctypes.data))
+
+    def take_more(self, data: bytes, rng: random.Random) -> None:
+        """Hand more of the streamed input over."""
         address = ctypes.c_void_p(self.arena.ctypes.data)
-        self._function("begin")(address)
         at, most = 0, rng.choice((3, 50, 500, len(data)))
         while at < len(data):
             # Pieces of their own memory: nothing of them may be read afterwards.
@@ -231,6 +239,7 @@ def generated(
     slower: float | None = None,
     ram: int | None = None,
     stream: bool = False,
+    hop: int | None = None,
     fast: bool = False,
     picked: bool = False,
 ) -> Generated:
@@ -252,6 +261,7 @@ def generated(
         rows=rows,
         slower=slower,
         stream_input=stream,
+        hop=hop,
         ram=ram,
         fast_kernels=fast or picked,
         every_fast_kernel=fast,
