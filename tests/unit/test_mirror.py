@@ -20,6 +20,7 @@ NEIGHBOURS: Mapping[str, str] = {
     "codegen.backends.interpreter_model": "arena.static_plan",
     "arena.preallocated": "codegen.preallocated_buffers",
     "memory_planner.packing": "memory_planner.skyline memory_planner.time_sections",
+    "compiler.hop_plan": "compiler.hop_proof compiler.hop_work",
     "row_planner.schedule": "row_planner.chain",
     # What a workspace or a machine has, seen by the command that asks for it.
     "build.devicetree": "build.board_targets",
@@ -30,6 +31,7 @@ NEIGHBOURS: Mapping[str, str] = {
     " cli.commands.device cli.commands.host cli.commands.outcome cli.commands.footprint"
     " __main__",
     "cli.commands.generate": "cli.app_options cli.commands.configuration cli.commands.app_writing cli.report.front",
+    "cli.commands.plan": "cli.report.hops",
     "codegen.library": "cli.commands.library",
     "options.table": "options.option",
     "validation.evaluation.running": "cli.commands.evaluate cli.report.evaluate validation.evaluation.data"
@@ -67,7 +69,7 @@ NEIGHBOURS: Mapping[str, str] = {
     # Values, and what is printed of them.
     "compiler.ir.layers": "compiler.ir.calls compiler.ir.rows",
     "codegen.backends.cxx": "compiler.ir.kernels compiler.ir.operands compiler.ir.row_operands compiler.ir.structs",
-    "compiler.plan_proof": "compiler.row_proof",
+    "compiler.plan_proof": "compiler.owned_bytes compiler.row_proof",
     "costs.table": "costs.counts costs.mean_prices costs.operator_counts costs.shapes",
     "compiler.work": "compiler.operator_shapes",
     # Both ends of a link are needed to see either.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tflm_zephyr.cli.options import CommandParser, Commands, add_command, add_workspace, size
+from tflm_zephyr.cli.options import CommandParser, Commands, add_command, add_workspace, period, size
 
 
 def add_generate(commands: Commands) -> None:
@@ -69,6 +69,9 @@ def add_plan(commands: Commands) -> None:
     add_workspace(parser)
     parser.add_argument(
         "--rows", action="store_true", help="list the ways to run the model as compiled code: RAM against work"
+    )
+    parser.add_argument(
+        "--period", type=period, metavar="TIME", help="with --hop: the time from one hop to the next, as in 20ms"
     )
     parser.add_argument("--map", action="store_true", help="draw the arena step by step")
     parser.add_argument(

@@ -18,6 +18,8 @@ from tflm_zephyr.plain_values import Limits, OneOf, ValuesError, did_you_mean, r
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)$", re.S)
+_PERIOD = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(us|ms|s)", re.ASCII)
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _MOST = 2**31 - 1
 MOST_JOBS = 64
 
@@ -170,6 +172,14 @@ def seconds(text: str) -> float:
     if not 0.0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
+
+
+def period(text: str) -> float:
+    """A time with its unit, as in 20ms, in seconds."""
+    found = _PERIOD.fullmatch(text)
+    if found is None or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write it as 20ms, 500us or 1s")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def two_numbers(text: str) -> tuple[float, float]:

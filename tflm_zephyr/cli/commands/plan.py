@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,10 @@ from tflm_zephyr.errors import AppError, ModelError, PlanError
 from tflm_zephyr.files import write_atomically, write_new
 
 if TYPE_CHECKING:
+    from tflm_zephyr.boards import Board
     from tflm_zephyr.codegen import AppKernels
+    from tflm_zephyr.compiler import Search
+    from tflm_zephyr.kernels import KernelLibrary
     from tflm_zephyr.model import Model
     from tflm_zephyr.options import AppConfig, ModelConfig
     from tflm_zephyr.page import Picture
@@ -67,6 +70,9 @@ def _plan(args: argparse.Namespace) -> Done:
     for path in args.model:
         if path.suffix.lower() == ".csv":
             raise PlanError("a CSV is packed alone", where=str(path), hint="Name one file")
+    if args.hop is not None:
+        return _plan_hops(args)
+    refuse_flags(args, ("period",), "is the time of a hop", "Name the hop's rows with --hop")
     if args.rows:
         return _plan_rows(args)
     refuse_flags(args, ("fast_kernels",), "is of compiled code", "Plan that with --rows")
@@ -139,23 +145,10 @@ def _plan_several(args: argparse.Namespace) -> Done:
 
 def _plan_rows(args: argparse.Namespace) -> Done:
     """A model's ways to run as compiled code, in the order in which `generate` runs its operators: RAM against work."""
-    from tflm_zephyr.arena import plan
     from tflm_zephyr.cli.report import front
-    from tflm_zephyr.codegen import plan_request
-    from tflm_zephyr.compiler import CompilerOptions, Kernel, Library, Search
+    from tflm_zephyr.compiler import CompilerOptions
 
-    refuse_flags(args, _NOT_OF_ROWS, "is of the interpreter's arena, and --rows plans compiled code")
-    if len(args.model) > 1:
-        raise AppError("--rows is for one model", where="plan", hint="Plan the models one by one")
-    path = args.model[0]
-    (model, *_), config, kernels, _, named = _asked(args)
-    if len(kernels.choice.names) > 1:
-        hint = "Name a board with --board, or the library with --kernels"
-        raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
-    keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
-    registrations = {key: Kernel(Library.FALLBACK, key[1]) for key in keys}
-    running = plan(model, plan_request(config.models[0], model, kernels)).running
-    search = Search(running, kernels.libraries, registrations)
+    search, path, named, _ = _compiler_of(args, "--rows")
     options = CompilerOptions(fast=args.fast_kernels is not None, pick=True)
     points = search.front(options)
     try:
@@ -168,13 +161,64 @@ def _plan_rows(args: argparse.Namespace) -> Done:
     return Done("\n".join([front.text(*shown), *pictures]), plain, document="front")
 
 
+def _plan_hops(args: argparse.Namespace) -> Done:
+    """A model whose windows overlap: its ways to run as compiled code, RAM against work, and a hop on each board."""
+    from tflm_zephyr.cli.report import hops
+    from tflm_zephyr.compiler import CompilerOptions, hop_work
+    from tflm_zephyr.costs import Costs, Prices
+
+    refuse_flags(args, ("rows", "svg", "png", "force"), "does not go with --hop")
+    search, path, named, boards = _compiler_of(args, "--hop")
+    options = CompilerOptions(fast=args.fast_kernels is not None, pick=True, stream=True, hop=args.hop)
+    whole = search.best(replace(options, hop=None, stream=False)).arena_bytes
+    chosen, ways = search.best(options), search.hops(options)
+    found = []
+    for board, library in boards:
+        costs = Costs((Prices(board.core, library.name, library.commit),))
+        clock = 0 if board.qemu is None else board.qemu.clock_hz
+        found.append(hops.OnBoard(board.name, board.core, clock, hop_work(chosen, costs)))
+    item = hops.Hops(path, named, ways, chosen, whole, found, args.period)
+    return Done(hops.text(item), hops.plain(item), document="hops")
+
+
+def _compiler_of(args: argparse.Namespace, flag: str) -> tuple[Search, Path, str, list[tuple[Board, KernelLibrary]]]:
+    """The ways to run the one model, its operators in the order in which `generate` runs them.
+
+    Besides: its file, the kernels in words, and each board with the first of the kernel libraries for its core.
+    """
+    from tflm_zephyr.arena import plan
+    from tflm_zephyr.codegen import plan_request
+    from tflm_zephyr.compiler import Kernel, Library, Search
+
+    refuse_flags(args, _NOT_OF_ROWS, f"is of the interpreter's arena, and {flag} plans compiled code")
+    if len(args.model) > 1:
+        raise AppError(f"{flag} is for one model", where="plan", hint="Plan the models one by one")
+    path = args.model[0]
+    (model, *_), config, kernels, _, named, boards = _asked(args)
+    if len(kernels.choice.names) > 1:
+        hint = "Name a board with --board, or the library with --kernels"
+        raise AppError("compiled code is for one kernel library, and these boards take two", where="plan", hint=hint)
+    keys = {(o.custom_code is not None, o.key) for graph in model.subgraphs for o in graph.operators}
+    registrations = {key: Kernel(Library.FALLBACK, key[1]) for key in keys}
+    running = plan(model, plan_request(config.models[0], model, kernels)).running
+    return (
+        Search(running, kernels.libraries, registrations),
+        path,
+        named,
+        [
+            (board, next((one for one in kernels.libraries if board.core in one.cores), kernels.libraries[0]))
+            for board in boards
+        ],
+    )
+
+
 def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     """The models named, planned as `generate` plans them for the same boards and kernels."""
     if args.plan_file is not None:
         refuse_flags(args, ("order", "variables"), "does not go with --plan-file", "Leave it out: the plan says it")
     elif args.arena is not None:
         raise AppError("--arena goes with --plan-file", where="plan", hint="Leave it out")
-    models, config, kernels, tflm, named = _asked(args)
+    models, config, kernels, tflm, named, _ = _asked(args)
     found = []
     for path, model, model_config in zip(args.model, models, config.models, strict=True):
         item = _plan_model(args, path, model, model_config, kernels, named)
@@ -182,8 +226,10 @@ def _planned(args: argparse.Namespace) -> list[report.PlannedModel]:
     return found
 
 
-def _asked(args: argparse.Namespace) -> tuple[list[Model], AppConfig, AppKernels, TflmRevision, str]:
-    """The models, the config, the kernels and TFLM of `generate` with these flags, and the kernels in words."""
+def _asked(
+    args: argparse.Namespace,
+) -> tuple[list[Model], AppConfig, AppKernels, TflmRevision, str, Sequence[Board]]:
+    """The models, the config, the kernels and TFLM of `generate` with these flags; the kernels in words; the boards."""
     from tflm_zephyr.build import find_workspace_if_any
     from tflm_zephyr.codegen import app_kernels
     from tflm_zephyr.model import load_model
@@ -195,7 +241,7 @@ def _asked(args: argparse.Namespace) -> tuple[list[Model], AppConfig, AppKernels
     tflm = tflm_for(config, boards, workspace)
     kernels = app_kernels(config, models, boards, tflm)
     where = f"on {args.core}" if args.core is not None else f"for {', '.join(board.name for board in boards)}"
-    return models, config, kernels, tflm, f"{' and '.join(kernels.choice.names)} kernels {where}"
+    return models, config, kernels, tflm, f"{' and '.join(kernels.choice.names)} kernels {where}", boards
 
 
 def with_compiled(

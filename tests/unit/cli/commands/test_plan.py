@@ -227,3 +227,27 @@ def test_very_large_models_are_not_compiled_beside(tool: Tool, monkeypatch: pyte
     Path("net.tflite").write_bytes(chain(3, 4096))
     said = tool("plan", "net.tflite", "--kernels", "reference").out
     assert "  Not with --backend compiled: it has 3 operators, and plan compiles up to 2; generate compiles any" in said
+
+
+def test_hops(tool: Tool, tmp_path: Path) -> None:
+    """Each way's RAM, the work of a hop on each board, and its share of the clock where that is known."""
+    model = tmp_path / "flat.tflite"
+    model.write_bytes(flat_convolutions())
+    boards = ("--board", "mps2/an385", "--board", "nrf9160dk/nrf9160/ns", "--kernels", "cmsis_nn")
+    found = tool("plan", model, "--hop", 2, "--period", "20ms", *boards, "--json").json
+    assert (found["hop_rows"], found["window_rows"], found["row_bytes"]) == (2, 64, 8)
+    assert [way["chosen"] for way in found["ways"]].count(True) == 1
+    known, unknown = found["boards"]
+    assert 0 < known["cycles"] < known["whole_cycles"]
+    assert known["duty"] == pytest.approx(known["cycles"] / 0.02 / 25e6, abs=1e-5)
+    assert known["needed_mhz"] == pytest.approx(known["cycles"] / 0.02 / 1e6, abs=1e-3)
+    assert unknown["duty"] is None
+    said = tool("plan", model, "--hop", 2, "--period", "20ms", *boards).out
+    assert f"{100 * known['duty']:.1f} % of 25 MHz" in said
+    assert " * " not in said and said.count(" *\n") == 1
+    assert "'20' is not a time: write it as 20ms" in tool("plan", model, "--hop", 2, "--period", "20").err
+    assert "Name the hop's rows with --hop" in tool("plan", model, "--period", "20ms").one_line()
+    assert (
+        "hop and host_link exclude each other"
+        in tool("generate", model, "-o", tmp_path / "app", "--hop", 2, "--host-link").one_line()
+    )
