@@ -27,7 +27,7 @@ import json
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,6 +53,7 @@ from benchmarks.footprint import instructions  # noqa: E402
 from tests.helpers.architectures import mobilenet  # noqa: E402
 from tflm_zephyr.boards.board import load_board  # noqa: E402
 from tflm_zephyr.build.west import Build  # noqa: E402
+from tflm_zephyr.device.console.result import RunResult  # noqa: E402
 from tflm_zephyr.errors import ToolError  # noqa: E402
 from tflm_zephyr.files import write_atomically  # noqa: E402
 from tflm_zephyr.options import COMPILED, INTERPRETER  # noqa: E402
@@ -188,8 +189,13 @@ def models_with_goals(folder: Path, goals: Set[str], wanted: Collection[str]) ->
     return chosen(found, wanted or goals & found.keys())
 
 
-def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool, flags: Sequence[str] = ()) -> Way:
-    """Generate, build and, where QEMU emulates the board, run one app. Raises ToolError."""
+def measured(
+    bench: Bench, model: Path, board: str, backend: str, *, cold: bool, flags: Sequence[str] = (), warm_up: int = 0
+) -> Way:
+    """Generate, build and, where QEMU emulates the board, run one app. Raises ToolError.
+
+    Instructions are the mean of the self-test's runs behind the first `warm_up` ones.
+    """
     app = bench.folder / f"{backend}_app"
     shutil.rmtree(app, ignore_errors=True)
     flags = ("--kernels", "cmsis_nn", "--backend", backend, "--json", *flags)
@@ -204,10 +210,14 @@ def measured(bench: Bench, model: Path, board: str, backend: str, *, cold: bool,
         arena=said["models"][0]["arena"]["bytes"],
         flash=used_bytes(built[0], "FLASH"),
         ram=used_bytes(built[0], "RAM"),
-        instructions=None if result is None else instructions(result, clock_hz(board)) // len(result.runs),
+        instructions=None if result is None else _mean(replace(result, runs=result.runs[warm_up:]), board),
         build_s=cost.cpu_s if cold else None,
         equal=None if result is None else equals_reference(result),
     )
+
+
+def _mean(result: RunResult, board: str) -> int:
+    return instructions(result, clock_hz(board)) // len(result.runs)
 
 
 def lines(name: str, board: str, interpreted: Way, compiled: Way, verdict: Verdict, *, fast: bool = False) -> list[str]:
