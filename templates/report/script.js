@@ -92,12 +92,42 @@
     });
   }
 
+  for (const command of document.querySelectorAll(".command")) {
+    const [code, button] = command.children;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Selected";
+      }
+    });
+  }
+
+  for (const box of document.querySelectorAll(".rows")) {
+    const groups = [...box.querySelectorAll("tbody")].map((body) => body.rows.length);
+    if (Math.max(...groups) <= 40) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "all";
+    button.textContent = `Show all ${number(groups.reduce((sum, rows) => sum + rows))} rows`;
+    button.addEventListener("click", () => {
+      box.classList.remove("short");
+      button.remove();
+    });
+    box.classList.add("short");
+    box.after(button);
+  }
+
   for (const section of document.querySelectorAll("section.graph")) {
     const input = section.querySelector(".filter input");
     const count = section.querySelector(".count");
     const rows = [...section.querySelectorAll(".operators tbody tr")];
     const texts = rows.map((row) => row.textContent.toLowerCase());
     input.addEventListener("input", () => {
+      section.querySelector("button.all")?.click();
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let left = 0;
       rows.forEach((row, k) => {

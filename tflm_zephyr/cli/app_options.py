@@ -101,5 +101,11 @@ def add_report(commands: Commands) -> None:
     parser.add_argument(
         "--markdown", action="store_true", help="print a summary in Markdown, as for GitHub's job summary"
     )
+    parser.add_argument(
+        "--float", type=Path, metavar="MODEL", help="the float .tflite of the same network: which layer loses accuracy"
+    )
+    parser.more.add_argument(
+        "--data", type=Path, metavar="FILE", help=".npz or .npy with inputs for that (default: random ones)"
+    )
     parser.add_argument("--title", metavar="TEXT", help="the page's title (default: the app's name)")
     parser.add_argument("--force", action="store_true", help="replace a file that is no such page, keeping it as .orig")

@@ -19,7 +19,7 @@ from tflm_zephyr.codegen.backends import backend_of
 from tflm_zephyr.codegen.backends.backend import BackendSizes, SizePart
 from tflm_zephyr.codegen.backends.compiled import compiled_beside, fast_remark, more_flash_bytes
 from tflm_zephyr.codegen.derived_apps import moved, with_arenas, write_copy
-from tflm_zephyr.codegen.estimated_work import EstimatedWork, estimated_work
+from tflm_zephyr.codegen.estimated_work import EstimatedWork, app_costs, estimated_work, runtime_work
 from tflm_zephyr.codegen.generation import AppRequest, Generated, generate
 from tflm_zephyr.codegen.held_files import load_config, with_held
 from tflm_zephyr.codegen.identifiers import identifier

@@ -29,11 +29,8 @@ class EstimatedWork:
 
 def estimated_work(app: AppSpec) -> EstimatedWork:
     """The work of all models."""
-    libraries = kernel_libraries(
-        app.kernels, app.boards, transpose_conv=False, revision=app.tflm.revision, cmsis_nn=app.tflm.cmsis_nn_revision
-    )
-    costs = costs_of(libraries)
-    works = [_work(model.runtime, costs) for model in app.models]
+    costs = app_costs(app)
+    works = [runtime_work(model.runtime, costs) for model in app.models]
     programs = [model.runtime.program for model in app.models if isinstance(model.runtime, CompiledSpec)]
     return EstimatedWork(
         None if any(work.unknown for work in works) else sum(work.cycles for work in works),
@@ -42,7 +39,21 @@ def estimated_work(app: AppSpec) -> EstimatedWork:
     )
 
 
-def _work(runtime: Runtime, costs: Costs) -> ModelWork:
+def app_costs(app: AppSpec) -> Costs:
+    """The costs on the cores of the app's boards."""
+    return costs_of(
+        kernel_libraries(
+            app.kernels,
+            app.boards,
+            transpose_conv=False,
+            revision=app.tflm.revision,
+            cmsis_nn=app.tflm.cmsis_nn_revision,
+        )
+    )
+
+
+def runtime_work(runtime: Runtime, costs: Costs) -> ModelWork:
+    """The work of a model, operator by operator."""
     if isinstance(runtime, CompiledSpec):
         return compiled_work(runtime.program, costs)
     assert isinstance(runtime, InterpreterSpec)

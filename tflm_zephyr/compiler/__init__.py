@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model -> layers with constant parameters -> schedule -> kernel calls -> memory plan and its proof."""
 
+from tflm_zephyr.compiler.advice import layer_costs
 from tflm_zephyr.compiler.compilation import why_not
 from tflm_zephyr.compiler.hop_work import HopWork, hop_work
 from tflm_zephyr.compiler.ir import operands, row_operands, structs

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tflm_zephyr.compiler.hop_work import hop_work
 from tflm_zephyr.compiler.ir.layers import ControlLayer, FallbackLayer, Layer, members_of, more_work
@@ -18,11 +19,26 @@ from tflm_zephyr.model import Model, Operator
 
 @dataclass(frozen=True)
 class OperatorWork:
-    """The price of an operator of the main subgraph, by its index in the running order."""
+    """An operator of the main subgraph, by its index in the running order.
+
+    `kernel`: the functions that compute it, or operator and types where a library chooses by itself. `ask` prices its
+    `shape`, and others of the same kernel.
+    """
 
     operator: int
     key: str
-    price: Price
+    kernel: str
+    shape: Shape
+    ask: Callable[[Shape], Price]
+
+    @cached_property
+    def price(self) -> Price:
+        """The price of the shape that it has."""
+        return self.ask(self.shape)
+
+    def gain(self, other: Shape) -> float:
+        """Cycles fewer with another shape."""
+        return self.price.cycles - self.ask(other).cycles
 
 
 @dataclass(frozen=True)
@@ -55,8 +71,10 @@ class ModelWork:
 def interpreter_work(model: Model, costs: Costs) -> ModelWork:
     """The work of the model's main subgraph through TFLM's interpreter."""
     known = (operator for operator in model.main.operators if not _is_unknown(operator))
+    shapes = ((one, operator_shape(Node(model, model.main, one))) for one in known)
     operators = tuple(
-        OperatorWork(one.index, one.key, costs.operator(operator_shape(Node(model, model.main, one)))) for one in known
+        OperatorWork(one.index, one.key, costs.function_of(shape) or shape.kernel, shape, costs.operator)
+        for one, shape in shapes
     )
     unknown = tuple(operator.index for operator in model.main.operators if _is_unknown(operator))
     return ModelWork(operators, costs.operator(INVOKE), unknown)
@@ -88,8 +106,10 @@ def _has_unknown(program: CompiledModel, layer: Layer) -> bool:
 def _layers(program: CompiledModel, costs: Costs) -> Iterator[OperatorWork]:
     for layer, shape in called_shapes(program):
         if not _has_unknown(program, layer):
-            price = costs.operator(shape) if isinstance(layer, FallbackLayer) else costs.call(shape)
-            yield OperatorWork(layer.operator, layer.key, price)
+            fallback = isinstance(layer, FallbackLayer)
+            names = ", ".join(dict.fromkeys(one.qualified_name for one in layer.kernels))
+            kernel, ask = (f"TFLM's own {layer.key}", costs.operator) if fallback else (names, costs.call)
+            yield OperatorWork(layer.operator, layer.key, kernel, shape, ask)
 
 
 def called_shapes(program: CompiledModel) -> Iterator[tuple[Layer, Shape]]:

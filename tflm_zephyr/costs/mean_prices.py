@@ -49,6 +49,11 @@ class Costs:
         """The prices that were asked for: many layers are of one shape, and each is priced for each choice."""
         return {}
 
+    def function_of(self, shape: Shape) -> str:
+        """The functions of CMSIS-NN that an operator calls on these cores, "" where none is known."""
+        found = (one.function_of(shape) for one in self.prices if one.library == CMSIS_NN)
+        return ", ".join(dict.fromkeys(name for name in found if name))
+
     def function_bytes(self, shape: Shape) -> tuple[int, int] | None:
         """Bytes of code of one of our functions, and by how much they may be off; None where that was not measured."""
         found = [one.function_bytes(shape) for one in self.prices]

@@ -9,11 +9,14 @@ from tflm_zephyr.footprint.kernel_origin import CMSIS_NN, OWN, Kernel, LinkedKer
 from tflm_zephyr.footprint.measurement import BY_MAP, Footprint, Row, changes, find_elf, load_footprint
 from tflm_zephyr.footprint.ways import (
     BESIDE_ARENA_BYTES,
+    SPEED,
     Way,
     added_bytes,
     all_ways,
     generate_within,
     quick_ways,
+    recommended,
     sizes,
+    way_of,
     ways_into,
 )

@@ -82,9 +82,8 @@ class Way:
 
 
 def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
-    """The app by the way that is best by `objective` within the budgets of its config, and that way.
+    """The app by the way that is recommended() within the budgets of its config, and that way.
 
-    Of ways within ALIKE of the best one the fastest is taken, and where speed is the objective the smallest.
     Raises AppError where no way is within them, which says for each what is short by how much, and what every way
     refuses alike as it is.
     """
@@ -92,21 +91,41 @@ def optimized(request: AppRequest, objective: str) -> tuple[Generated, Way]:
     ways = _tried(request, objective)
     if ways[0].refusal is not None and _alike(ways):
         raise ways[0].refusal
-    able = [way for way in ways if not way.faults]
-    if not able:
+    best = recommended(ways, objective)
+    if best is None:
         faults = "; ".join(f"{way.name}: {' and '.join(way.faults)}" for way in ways)
         where = ", ".join(model.label for model in request.config.models)
         raise AppError(faults, where=where, hint="Allow more, or take a smaller model")
-    first_of_all = min(way.measure(objective)[0] for way in able)
-    alike = [way for way in able if way.measure(objective)[0] <= ALIKE * first_of_all]
-    best = min(alike, key=lambda way: way.measure(RAM if objective == SPEED and way.cycles is not None else SPEED))
     made = generate(replace(request, config=best.config))
     reasons = _reasons(best, [way for way in ways if way is not best], objective)
     return replace(made, notes=(*made.notes, *reasons)), best
 
 
+def recommended(ways: Sequence[Way], objective: str, taken: Way | None = None) -> Way | None:
+    """The best way by `objective`; None where each exceeds a budget or a board.
+
+    Of ways within ALIKE of the best one it is the fastest, and where speed is the objective the smallest; of ways that
+    are the same in all figures the one that is `taken`.
+    """
+    able = [way for way in ways if not way.faults]
+    first_of_all = min((way.measure(objective)[0] for way in able), default=0.0)
+    alike = [way for way in able if way.measure(objective)[0] <= ALIKE * first_of_all]
+    by = RAM if objective == SPEED and alike and alike[0].cycles is not None else SPEED
+    return min(alike, key=lambda way: (*way.measure(by)[:-1], way is not taken, way.measure(by)[-1]), default=None)
+
+
+def way_of(ways: Sequence[Way], made: Generated) -> Way | None:
+    """The way that the app takes; None where it is none of `ways`, as with reference kernels."""
+    mine = replace(made.config, backend=made.spec.backend)
+    return next((way for way in ways if _words(way.config) == _words(mine)), None)
+
+
+def _words(config: AppConfig) -> tuple[str, str, bool, bool]:
+    return config.backend, config.kernels, config.fast_kernels, config.rows
+
+
 def quick_ways(request: AppRequest) -> tuple[Way, ...]:
-    """All ways of models with few convolutions; of others those that need no search.
+    """All ways that the config leaves open of models with few convolutions; of others those that need no search.
 
     A convolution takes about 0.04 s to search its kernels and rows, mostly the proof of its fast requantisation.
     """
@@ -114,11 +133,18 @@ def quick_ways(request: AppRequest) -> tuple[Way, ...]:
     models = [shared.once("load", item.model, partial(load_model, item.model)) for item in config.models]
     keys = [operator.key for model in models for graph in model.subgraphs for operator in graph.operators]
     if sum(key in _SEARCHED for key in keys) <= _FEW:
-        return all_ways(request)
+        return open_ways(request)
     return tuple(_priced(request, way) for way in _ways(config, SPEED) if not way.config.fast_kernels | way.config.rows)
 
 
 def all_ways(request: AppRequest) -> tuple[Way, ...]:
+    """open_ways() by the config's other options, whatever backend, kernels of ours or rows it names."""
+    config = request.config
+    every = replace(config, backend=AUTO, fast_kernels=False, rows=config.stream_input)
+    return open_ways(replace(request, config=every))
+
+
+def open_ways(request: AppRequest) -> tuple[Way, ...]:
     """All ways that the config leaves open, the fastest first; those that exceed a budget or a board come last."""
     request = replace(request, shared=request.shared or SharedWork())
     ways = _tried(request, request.config.optimize or SPEED)
@@ -132,10 +158,10 @@ def ways_into(request: AppRequest, room: Bytes) -> tuple[Way, ...]:
     """
     request = replace(request, shared=request.shared or SharedWork())
     inside = replace(request, config=replace(request.config, flash=room.flash))
-    ways = [_roomy(way, room) for way in all_ways(inside)]
+    ways = [_roomy(way, room) for way in open_ways(inside)]
     if all(way.faults for way in ways) and room.ram > BESIDE_ARENA_BYTES and request.config.ram is None:
         ram = room.ram - BESIDE_ARENA_BYTES
-        tight = all_ways(replace(inside, config=replace(inside.config, ram=ram)))
+        tight = open_ways(replace(inside, config=replace(inside.config, ram=ram)))
         ways += [replace(way, option=f"{way.option} --ram {ram}") for way in tight if way.config.ram and not way.faults]
     return tuple(sorted(ways, key=lambda way: (bool(way.faults), way.measure(SPEED))))
 

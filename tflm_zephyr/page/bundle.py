@@ -9,7 +9,7 @@ from typing import Any
 
 from tflm_zephyr.documents import Document
 
-_OF_MODELS = ("plan", "inspect", "profile", "verify", "evaluate", "infer")
+_OF_MODELS = ("plan", "layers", "inspect", "profile", "verify", "evaluate", "infer")
 
 
 @dataclass
@@ -64,6 +64,32 @@ def bundle(documents: Sequence[Document], title: str = "") -> Bundle:
             found.others.setdefault(kind, []).insert(0, document)
     found.title = title or _title(found)
     return found
+
+
+def whole_arena(found: Bundle) -> tuple[int, str] | None:
+    """Bytes of the whole arenas of the models as they run, and the source of the number; None where not known."""
+    app, shared = found.first("app"), found.first("shared_plan")
+    plans = [plan for model in found.models if (plan := model.first("plan")) is not None]
+    if app is not None:
+        arenas = [app["shared_arena"]] if app["shared_arena"] else [model["arena"] for model in app["models"]]
+        sizes = [(arena["bytes"], arena["source"]) for arena in arenas]
+    elif shared is not None:
+        sizes = [(shared["shared_arena_bytes"], "estimated")]
+    else:
+        sizes = [
+            (plan["compiled"]["arena_bytes"], "planned")
+            if plan.get("backend") == "compiled"
+            else (plan["arena_bytes"], plan["arena_source"])
+            for plan in plans
+        ]
+    sources = {source for _, source in sizes}
+    return (sum(size for size, _ in sizes), sources.pop() if len(sources) == 1 else "estimated") if sizes else None
+
+
+def way(found: Bundle, mark: str) -> Any:
+    """The way of the `fit` document with the mark "taken" or "recommended"; None without one."""
+    fit = found.first("fit")
+    return next((one for one in fit.get("ways", ()) if one.get(mark)), None) if fit is not None else None
 
 
 def build_name(footprint: Document) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tflm_zephyr.page.bundle import Bundle, ModelDocuments, build_name
+from tflm_zephyr.page.bundle import Bundle, ModelDocuments, build_name, way, whole_arena
 
-_TOPICS = ("accuracy", "arena", "memory", "footprint", "cost", "operators", "model", "facts")
+_TOPICS = ("whole", "arena", "memory", "footprint", "cost", "operators", "model", "facts")
 _Key = tuple[str, str]
 
 
@@ -24,14 +24,21 @@ class Figure:
 def comparison(bundles: Sequence[Bundle], names: Sequence[str]) -> dict[str, Any]:
     """The keys of a `comparison` document: what is not the same in all of `bundles`, by topic, largest change first.
 
+    The topic "whole" comes first: the whole arena, flash, time and accuracy, in this order.
+
     A model is compared with the one of the same name, or where each report has one model, with that.
     """
     alone = all(len(found.models) == 1 for found in bundles)
     tables = [dict(_figures(found, alone=alone)) for found in bundles]
     changes = [_change(key, tables) for key in dict.fromkeys(key for table in tables for key in table)]
     changes = [change for change in changes if len({str(value) for value in change["values"]}) > 1]
-    changes.sort(key=lambda change: (_TOPICS.index(change["topic"]), -abs(change["change"] or 0), change["what"]))
+    changes.sort(key=lambda change: (_TOPICS.index(change["topic"]), *_place(change)))
     return {"names": list(names), "changes": changes}
+
+
+def _place(change: dict[str, Any]) -> tuple[float, str]:
+    """The place in its topic; figures of the whole stay in order."""
+    return (0, "") if change["topic"] == "whole" else (-abs(change["change"] or 0), change["what"])
 
 
 def _change(key: _Key, tables: Sequence[dict[_Key, Figure]]) -> dict[str, Any]:
@@ -47,6 +54,7 @@ def _change(key: _Key, tables: Sequence[dict[_Key, Figure]]) -> dict[str, Any]:
 
 
 def _figures(found: Bundle, *, alone: bool) -> Iterator[tuple[_Key, Figure]]:
+    yield from _whole(found, alone=alone)
     yield from _facts(found)
     for fit in found.others.get("fit", ())[:1]:
         for board in fit["boards"]:
@@ -65,6 +73,24 @@ def _figures(found: Bundle, *, alone: bool) -> Iterator[tuple[_Key, Figure]]:
                 yield ("footprint", f"{region}{on}, {what}"), Figure(size, "bytes")
     for model in found.models:
         yield from _of_model(model, "" if alone else f"{model.name}: ")
+
+
+def _whole(found: Bundle, *, alone: bool) -> Iterator[tuple[_Key, Figure]]:
+    arena, taken = whole_arena(found), way(found, "taken")
+    if arena is not None:
+        yield ("whole", "whole arena"), Figure(arena[0], "bytes")
+    if taken is not None and taken["flash_bytes"] is not None:
+        yield ("whole", "flash of the models (estimated)"), Figure(taken["flash_bytes"], "bytes")
+    if taken is not None and taken["estimated_cycles"] is not None:
+        yield ("whole", "time (estimated)"), Figure(taken["estimated_cycles"], "cycles")
+    for model in found.models:
+        profile, evaluation, name = model.first("profile"), model.first("evaluate"), "" if alone else f"{model.name}: "
+        if profile is not None:
+            yield ("whole", f"{name}a run on {profile['board']}"), Figure(profile["total"]["median"], profile["unit"])
+        if evaluation is not None and "accuracy" in evaluation:
+            yield ("whole", f"{name}accuracy on {evaluation['data']}"), Figure(100 * evaluation["accuracy"], "%")
+        elif evaluation is not None and evaluation["mean_absolute"] is not None:
+            yield ("whole", f"{name}mean absolute error"), Figure(evaluation["mean_absolute"], "")
 
 
 def _facts(found: Bundle) -> Iterator[tuple[_Key, Figure]]:
@@ -87,9 +113,8 @@ def _facts(found: Bundle) -> Iterator[tuple[_Key, Figure]]:
 def _of_model(model: ModelDocuments, name: str) -> Iterator[tuple[_Key, Figure]]:
     yield ("facts", f"{name}SHA-256"), Figure(model.sha256[:16])
     plan, inspect = model.first("plan"), model.first("inspect")
-    if plan is not None:
+    if plan is not None and plan.get("backend") != "compiled":
         for key, what in (
-            ("arena_bytes", "arena"),
             ("head_bytes", "head"),
             ("tail_bytes", "tail"),
             ("greedy_bytes", "head as TFLM places it"),
@@ -112,15 +137,10 @@ def _of_model(model: ModelDocuments, name: str) -> Iterator[tuple[_Key, Figure]]
 
 
 def _results(model: ModelDocuments, name: str) -> Iterator[tuple[_Key, Figure]]:
-    profile, evaluation, verdict = (model.first(kind) for kind in ("profile", "evaluate", "verify"))
+    profile, verdict = model.first("profile"), model.first("verify")
     if profile is not None:
         unit = profile["unit"]
-        yield ("cost", f"{name}a run on {profile['board']}"), Figure(profile["total"]["median"], unit)
         for k, cost in enumerate(profile["operators"]):
             yield ("cost", f"{name}operator {k}, {cost['name']}"), Figure(cost["median"], unit)
-    if evaluation is not None and "accuracy" in evaluation:
-        yield ("accuracy", f"{name}accuracy on {evaluation['data']}"), Figure(100 * evaluation["accuracy"], "%")
-    elif evaluation is not None and evaluation["mean_absolute"] is not None:
-        yield ("accuracy", f"{name}mean absolute error"), Figure(evaluation["mean_absolute"], "")
     if verdict is not None:
         yield ("facts", f"{name}verified"), Figure("yes" if verdict["passed"] else "differs")

@@ -71,6 +71,13 @@ def svg(picture: Picture) -> str:
     return "\n".join(lines) + "\n"
 
 
+def inline(picture: Picture) -> str:
+    """The picture as a part of a page, whose style sheet has the colours and fonts of the looks under .drawing."""
+    title = escape(picture.title, {'"': "&quot;"})
+    box = f'viewBox="0 0 {picture.width} {picture.height}" role="img" aria-label="{title}"'
+    return "".join([f'<svg class="drawing" {box}>', *map(_svg, picture.shapes), "</svg>"])
+
+
 def _font(look: str) -> str:
     return f'{"600 " if look in _BOLD else ""}{_FONT_SIZES[look]}px system-ui,"Segoe UI","DejaVu Sans",sans-serif'
 

@@ -23,6 +23,7 @@ from tflm_zephyr import __version__
 from tflm_zephyr.documents import Document
 from tflm_zephyr.page import views, words
 from tflm_zephyr.page.bundle import Bundle, ModelDocuments, build_name, bundle
+from tflm_zephyr.page.drawing import inline
 from tflm_zephyr.resources import data_dir
 
 MADE_HERE = '<meta name="generator" content="tflm-zephyr '
@@ -51,6 +52,7 @@ class _Model:
         ]
         self.arena = views.arena(self.plan) if self.plan is not None else None
         self.operators = views.operators(model)
+        self.training = views.training(model)
         self.profile = views.profile(model)
         self.evaluation = views.evaluation(model)
         self.interface = views.interface(model)
@@ -78,6 +80,7 @@ def page(documents: Sequence[Document], title: str = "", comparison: Document | 
         "title": words.seen(found.title, 80),
         "kicker": "TensorFlow Lite Micro on Zephyr",
         "subtitle": _subtitle(found),
+        "ways": views.ways(found),
         "figures": views.key_figures(found),
         "models": models,
         "app": found.first("app"),
@@ -122,14 +125,17 @@ def _notes(found: Bundle) -> list[str]:
 
 def _sections(values: Mapping[str, Any]) -> Iterable[dict[str, str]]:
     """The table of contents."""
-    if values["figures"]:
-        yield {"id": "summary", "title": "Summary"}
     if values["comparison"]:
         yield {"id": "comparison", "title": "Changes"}
+    if values["ways"]:
+        yield {"id": "ways", "title": "Ways"}
+    if values["figures"]:
+        yield {"id": "summary", "title": "Summary"}
     if values["fits"]:
         yield {"id": "fit", "title": "Fit"}
     for key, anchor, title in (
         ("arena", "arena", "Arena"),
+        ("training", "training", "Training"),
         ("operators", "graph", "Graph"),
         ("", "footprint", "Footprint"),
         ("profile", "profile", "Profile"),
@@ -184,6 +190,8 @@ def _environment() -> jinja2.Environment:
         ratio=lambda value: f"{value:+.1f} %".replace("-", "−"),
         percent_of=lambda whole, part: words.share(part, whole),
         json_text=_json_text,
+        drawn=lambda picture: Markup(inline(picture)),
+        short=words.short,
         direction=_direction,
         groupby_in_order=lambda rows, key: [
             (name, list(group)) for name, group in groupby(rows, key=lambda row: row[key])

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from tflm_zephyr.documents import Document
 from tflm_zephyr.page import arena_map, words
-from tflm_zephyr.page.bundle import Bundle, ModelDocuments
+from tflm_zephyr.page.bundle import Bundle, ModelDocuments, way, whole_arena
 from tflm_zephyr.page.treemap import Box, squarified
+from tflm_zephyr.page.ways_picture import ways_pictures
 
 _WIDE_STEPS = 240  # from here on the map scrolls sideways
 _STEP_PIXELS = 5
+_MOST_DEAR = 8  # layers that are listed by their cycles
 _MOST_CELLS = 36  # of a part in a treemap; the rest is one cell
+COMPILED = "compiled"  # of backends, and of their plans
 _KERNELS = {"cmsis_nn": "CMSIS-NN", "reference": "reference"}
 _GROUPS = {
     "model data": "model",
@@ -29,12 +33,41 @@ _GROUPS = {
 }
 
 
+def ways(found: Bundle) -> dict[str, Any] | None:
+    """The ways of a `fit` document in words, the one that the app takes and the one recommended; None without them."""
+    fit = found.first("fit") or {}
+    if len(fit.get("ways", ())) < 2:
+        return None
+    unmarked = {"taken": False, "recommended": False, "command": "", "stand_ins": ()}  # in older documents
+    rows = [{**unmarked, **way, "number": k} for k, way in enumerate(fit["ways"], 1)]
+    taken, best = way(found, "taken"), way(found, "recommended")
+    changes = [
+        (name, _ratio(best[key], taken[key]))
+        for key, name in (("ram_bytes", "RAM"), ("flash_bytes", "flash"), ("estimated_cycles", "time"))
+        if taken and best and taken is not best and taken[key] and best[key] is not None
+    ]
+    return {
+        "rows": rows,
+        "taken": taken,
+        "best": best,
+        "changes": changes,
+        "pictures": ways_pictures(rows),
+        "marked": "recommended" in fit["ways"][0],
+        "stand_ins": sorted({why for row in rows for why in row["stand_ins"]})[:3],
+        "timed": any(row["estimated_cycles"] is not None for row in rows),
+        "boards": ", ".join(board["board"] for board in fit["boards"]),
+    }
+
+
 def arena(plan: Document) -> dict[str, Any]:
-    """The map of a plan: placings, axes, and what the script shows of a buffer."""
+    """The map of a plan: placings, axes, and what the script shows of a buffer; of compiled code its own plan alone."""
+    compiled = plan.get("backend") == COMPILED
+    placings = [one for one in plan["placings"] if (one["name"] == COMPILED) == compiled]
+    plan = {**plan, "placings": placings}
     placed = arena_map.maps(plan)
     steps = max((len(placing["steps"]) for placing in plan["placings"]), default=1)
     top = max((one.head_bytes for one in placed), default=0) or 16
-    stock = plan["greedy_bytes"]
+    stock = plan["arena_bytes" if compiled else "greedy_bytes"]
     return {
         "steps": steps,
         "top": top,
@@ -44,9 +77,9 @@ def arena(plan: Document) -> dict[str, Any]:
         "maps": [_map(one, top, stock) for one in placed],
         "kinds": sorted({r.kind for one in placed for r in one.rectangles}, key=arena_map.KINDS.index),
         "data": _map_data(plan, placed),
-        "figures": list(_figures(plan)),
-        "tail": _tail(plan),
-        "arenas": plan["arenas"] if len(plan["arenas"]) > 1 else [],
+        "compiled": plan["compiled"] if compiled else None,
+        "tail": [] if compiled else _tail(plan),
+        "arenas": plan["arenas"] if len(plan["arenas"]) > 1 and not compiled else [],
     }
 
 
@@ -64,7 +97,7 @@ def _map(one: arena_map.Placed, top: int, stock: int) -> dict[str, Any]:
         "head_bytes": one.head_bytes,
         "saved": saved,
         "saved_share": words.share(saved, stock),
-        "shipped": "shipped" in one.names,
+        "shipped": "shipped" in one.names or one.names == (COMPILED,),
         "rectangles": [(r.index, r.x, top - r.y - r.height, r.width, r.height, r.kind) for r in one.rectangles],
         "shared": [(r.index, r.x, top - r.y - r.height, r.width, r.height) for r in one.shared],
         "shared_bytes": max((r.height for r in one.shared), default=0),
@@ -103,22 +136,6 @@ def _named(buffer: Mapping[str, Any], tensors: Mapping[tuple[int, int], Any]) ->
     return words.seen(tensor["name"]) or "(no name)", words.typed(tensor["type"], tensor["shape"]), tensor["role"]
 
 
-def _figures(plan: Document) -> Iterator[dict[str, Any]]:
-    """The sizes of the head to compare, as bars."""
-    rows = (
-        ("Every buffer its own place", "linear_bytes", ""),
-        ("TFLM’s greedy planner", "greedy_bytes", ""),
-        ("Packed", "packed_bytes", ""),
-        ("In-place", "in_place_bytes", ""),
-        ("This plan", "head_bytes", "is-shipped"),
-        ("Lower bound", "lower_bound_bytes", "is-bound"),
-    )
-    most = max(plan["greedy_bytes"], plan["head_bytes"], 1)
-    for title, key, mark in rows:
-        if key != "linear_bytes":
-            yield {"title": title, "bytes": plan[key], "percent": min(100.0, 100 * plan[key] / most), "mark": mark}
-
-
 def _tail(plan: Document) -> list[dict[str, Any]]:
     """The tail's sections, the largest first, with where each begins in a bar of the whole."""
     total, at, found = sum(row["bytes"] for row in plan["tail"]) or 1, 0.0, []
@@ -137,13 +154,16 @@ def operators(model: ModelDocuments) -> dict[str, Any] | None:
         return None
     rows = inspect["operators"]
     costs = profile["operators"] if profile is not None and len(profile["operators"]) == len(rows) else None
-    most = max((row["macs"] for row in rows), default=0) or 1
-    dearest = max((cost["median"] for cost in costs), default=0) or 1 if costs else 1
+    document = model.first("layers")
+    layers = {one["operator"]: one for one in document["layers"]} if document is not None else {}
+    weights = [layer["cycles"] for layer in layers.values()] or [row["macs"] for row in rows]
+    most, compiled = max(weights, default=0) or 1, document is not None and document["backend"] == COMPILED
     several = any(row["subgraph"] for row in rows)
     differing = _differing(model)
     found = []
     for k, row in enumerate(rows):
         varying = [t for t in row["inputs"] if not t["constant"]]
+        layer = None if row["subgraph"] else layers.get(row["index"])
         found.append(
             {
                 "number": f"{row['subgraph']}:{row['index']}" if several else str(row["index"]),
@@ -151,17 +171,66 @@ def operators(model: ModelDocuments) -> dict[str, Any] | None:
                 "inputs": " + ".join(words.typed(t["type"], t["shape"]) for t in varying[:3]) or "–",
                 "outputs": " + ".join(words.typed(t["type"], t["shape"]) for t in row["outputs"][:3]),
                 "macs": row["macs"],
-                "macs_percent": 100 * row["macs"] / most,
+                "percent": 100 * (layer["cycles"] if layer else 0 if layers else row["macs"]) / most,
+                "cycles": layer and layer["cycles"],
                 "constants": row["constant_bytes"],
                 "cost": costs[k]["median"] if costs else None,
-                "cost_percent": 100 * costs[k]["median"] / dearest if costs else 0,
-                "kernel": _KERNELS.get(row["library"] or "", "refused"),
-                "why": words.seen(row["refused"] or row["why"], 240),
+                "library": row["library"] or "refused",
+                "kernel": _kernel(layer) if compiled else _KERNELS.get(row["library"] or "", "refused"),
+                "why": words.seen(row["refused"] or ("" if compiled else row["why"]), 240),
                 "refused": bool(row["refused"]),
                 "differs": differing == row["index"] and not row["subgraph"],
             }
         )
-    return {"rows": found, "unit": profile["unit"] if costs else "", "several": several}
+    return {"rows": found, "unit": profile["unit"] if costs else "", "core": document["core"] if document else ""}
+
+
+def _kernel(layer: Mapping[str, Any] | None) -> str:
+    return "TFLM’s own" if layer is None else words.seen(layer["kernel"], 80) or "no code"
+
+
+def training(model: ModelDocuments) -> dict[str, Any] | None:
+    """The dearest layers, what to change in the network, and where accuracy is lost; None without `layers`."""
+    found = model.first("layers")
+    if found is None:
+        return None
+    layers = sorted(found["layers"], key=lambda layer: -layer["cycles"])[:_MOST_DEAR]
+    sums = list(accumulate((layer["cycles"] for layer in layers), initial=0))
+    dear = [
+        layer for layer, before in zip(layers, sums, strict=False) if layer["cycles"] and before < 0.8 * found["cycles"]
+    ]
+    operators = (model.first("inspect") or {"operators": ()})["operators"]
+    outputs = {row["index"]: row["outputs"] for row in operators if not row["subgraph"]}
+    loss = found["loss"] or {"layers": ()}
+    return {
+        "document": found,
+        "dear": [
+            {
+                **layer,
+                "share": words.share(layer["cycles"], found["cycles"]),
+                "tensor": words.seen(tensors[0]["name"].partition(";")[0], 48) if tensors else "",
+                "percent": 100 * layer["cycles"] / dear[0]["cycles"],
+            }
+            for layer in dear
+            for tensors in [outputs.get(layer["operator"])]
+        ],
+        "dear_share": words.share(sums[len(dear)], found["cycles"]),
+        "stand_ins": sum(bool(layer["stands_in"]) for layer in found["layers"]),
+        "changes": [
+            {**change, "gains": _gains(change), "layers": ", ".join(map(str, change["operators"][:12]))}
+            for change in found["changes"]
+        ],
+        "loss": found["loss"],
+        "worst": max((layer["error"] for layer in loss["layers"]), default=0) or 1,
+        "begins": next((layer for layer in loss["layers"] if layer["begins"]), None),
+    }
+
+
+def _gains(change: Mapping[str, Any]) -> str:
+    time, ram = (f"{100 * change[key]:.1f} % of the" for key in ("cycles_share", "ram_share"))
+    gains = [f"{time} time"] if change["cycles_share"] > 0 else []
+    gains += [f"{words.size(change['ram_bytes'])} of RAM ({ram} arena)"] if change["ram_bytes"] > 0 else []
+    return ", ".join(gains)
 
 
 def _differing(model: ModelDocuments) -> int | None:
@@ -208,9 +277,12 @@ def profile(model: ModelDocuments) -> dict[str, Any] | None:
 
 
 def _change(change: Mapping[str, Any] | None) -> str:
-    if change is None or not change["before"]:
-        return ""
-    return f"{100 * (change['after'] / change['before'] - 1):+.1f} %".replace("-", "−")
+    return "" if change is None or not change["before"] else _ratio(change["after"], change["before"], 1)
+
+
+def _ratio(after: float, before: float, digits: int = 0) -> str:
+    """A change in percent."""
+    return f"{100 * (after / before - 1):+.{digits}f} %".replace("-", "−")
 
 
 def fits(found: Bundle) -> list[dict[str, Any]]:
@@ -364,20 +436,15 @@ def key_figures(found: Bundle) -> list[dict[str, str]]:
 
 
 def _model_figures(found: Bundle) -> Iterator[dict[str, str]]:
+    arena = whole_arena(found)
     plans = [plan for model in found.models if (plan := model.first("plan")) is not None]
-    if plans:
+    if arena is not None and plans:
         head, stock = sum(p["head_bytes"] for p in plans), sum(p["greedy_bytes"] for p in plans)
-        shared = found.first("shared_plan")
-        arena_bytes = shared["shared_arena_bytes"] if shared else sum(p["arena_bytes"] for p in plans)
-        sources = {p["arena_source"] for p in plans}
-        app = found.first("app")
-        if app is not None:
-            arenas = [app["shared_arena"]] if app["shared_arena"] else [model["arena"] for model in app["models"]]
-            arena_bytes, sources = sum(a["bytes"] for a in arenas), {a["source"] for a in arenas}
-        saved = f"head {words.size(stock - head)} below TFLM’s own" if head < stock else "head as TFLM’s own placing"
-        if sources == {"planned"}:
-            saved = "compiled code: all RAM of the model"
-        yield _figure("Arena", words.size(arena_bytes), saved, sources.pop() if len(sources) == 1 else "estimated")
+        note = f"head {words.size(stock - head)} below TFLM’s own" if head < stock else "head as TFLM’s own placing"
+        if arena[1] == "planned":
+            other = sum(p["arena_bytes"] for p in plans)
+            note = f"all RAM of compiled code; the interpreter’s arena has {words.size(other)}"
+        yield _figure("Arena", words.size(arena[0]), note, arena[1])
     inspections = [i for model in found.models if (i := model.first("inspect")) is not None]
     if inspections:
         operators = sum(len(i["operators"]) for i in inspections)
@@ -389,28 +456,22 @@ def _model_figures(found: Bundle) -> Iterator[dict[str, str]]:
 
 
 def _app_figures(found: Bundle) -> Iterator[dict[str, str]]:
-    built = found.first("footprint")
-    if built is not None:
-        for use in built["regions"]:
-            if use["name"] in ("FLASH", "RAM"):
-                note = f"of {words.size(use['size_bytes'])}" if use["size_bytes"] else "as linked"
-                yield _figure(
-                    use["name"].capitalize() if use["name"] == "FLASH" else "RAM",
-                    words.size(use["used_bytes"]),
-                    note,
-                    "measured",
-                )
-        return
-    fit = found.first("fit")
-    boards = [board for board in fit["boards"] if board["flash"]] if fit is not None else []
-    if boards:
-        for name, key in (("Flash", "flash"), ("RAM", "ram")):
-            use = boards[0][key]
-            note = f"of {words.size(use['available_bytes'])} on {boards[0]['board']}"
+    built, fit = found.first("footprint"), found.first("fit") or {"boards": ()}
+    for use in built["regions"] if built is not None else ():
+        if use["name"] in ("FLASH", "RAM"):
+            note = f"of {words.size(use['size_bytes'])}" if use["size_bytes"] else "as linked"
+            yield _figure({"FLASH": "Flash"}.get(use["name"], "RAM"), words.size(use["used_bytes"]), note, "measured")
+    for board in [board for board in fit["boards"] if board["flash"] and built is None][:1]:
+        for name, use in (("Flash", board["flash"]), ("RAM", board["ram"])):
+            note = f"of {words.size(use['available_bytes'])} on {board['board']}"
             yield _figure(name, words.size(use["used_bytes"]), note, "estimated")
 
 
 def _result_figures(found: Bundle) -> Iterator[dict[str, str]]:
+    taken = way(found, "taken")
+    if taken is not None and taken["estimated_cycles"] and not any(model.first("profile") for model in found.models):
+        note = f"{taken['name']}, without wait states"
+        yield _figure("Cycles a run", words.short(taken["estimated_cycles"]), note, "estimated")
     for model in found.models:
         cost = model.first("profile")
         if cost is not None:

@@ -13,7 +13,7 @@ from tflm_zephyr.cli.main import build_parser
 from tflm_zephyr.documents import kinds, schema_text
 from tflm_zephyr.documents.schema import load
 
-OTHERS = {"shared_plan", "front", "hops", "packing", "check", "run_data", "app", "comparison"}
+OTHERS = {"shared_plan", "front", "hops", "packing", "check", "run_data", "app", "layers", "comparison"}
 
 
 def test_it_is_a_schema() -> None:

@@ -17,6 +17,8 @@ def test_two_models(tool: Tool) -> None:
     found = tool("report", "--compare", "a.tflite", "b.tflite", "--json").json
     assert found["names"] == ["a", "b"]
     by_name = {(change["topic"], change["what"]): change for change in found["changes"]}
+    whole = [change["what"] for change in found["changes"]][:2]
+    assert whole == ["whole arena", "flash of the models (estimated)"]
     head = by_name["arena", "head as TFLM places it"]
     assert (head["values"], head["change"], head["ratio"], head["unit"]) == ([8192, 16384], 8192, 1.0, "bytes")
     assert by_name["operators", "RELU"]["values"] == [3, 5]

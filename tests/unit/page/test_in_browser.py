@@ -50,11 +50,11 @@ def reported(tool: Tool, *sources: object) -> tuple[Path, list[Any]]:
 
 
 def check_map(opened: browser.Opened, model: str, plan: Any) -> None:
-    """The map's rectangles are the plan's buffers, and its highest byte is the head."""
+    """The map's rectangles are the buffers of the app's own plans, and its highest byte is the head."""
     drawn = opened.run(RECTANGLES, model)
     named = {name for group in drawn for name in group["names"]}
-    assert named == {placing["name"] for placing in plan["placings"]} >= {"greedy", "in_place", "packed", "shipped"}
-    top = max(placing["head_bytes"] for placing in plan["placings"])
+    assert named == ({"compiled"} if plan["backend"] == "compiled" else {"greedy", "in_place", "packed", "shipped"})
+    top = max(placing["head_bytes"] for placing in plan["placings"] if placing["name"] in named)
     for group in drawn:
         for placing in (one for one in plan["placings"] if one["name"] in group["names"]):
             buffers = placing["buffers"]
@@ -95,6 +95,32 @@ def test_an_app(tool: Tool, chromium: Any) -> None:
     assert opened.page.inner_text(".count") == f"{convolutions} of {len(rows)}"
     shown = "[...document.querySelectorAll('.operators tbody tr')].filter((row) => !row.hidden).length"
     assert opened.run(shown) == convolutions < len(rows)
+
+
+def test_a_compiled_app(tool: Tool, chromium: Any) -> None:
+    """One arena, its kernels with their cycles, and the ways with a command to copy, as in the documents."""
+    model = ROOT / "samples" / "digits" / "digits.tflite"
+    assert tool("generate", model, "-o", "digits", "-b", "mps2/an386", "--backend", "compiled").code == 0
+    path, documents = reported(tool, "digits")
+    opened = check_page(chromium, path, of("plan", documents))
+    (app,), (layers,), (fit,) = (of(kind, documents) for kind in ("app", "layers", "fit"))
+    arena = app["models"][0]["arena"]["bytes"]
+    assert opened.run("Number(document.querySelector('.placing').dataset.head)") == arena
+    assert opened.run("document.querySelectorAll('.tail').length") == 0
+    shown = opened.run("[...document.querySelectorAll('.operators tbody tr')].map((row) => row.innerText)")
+    for text, layer in zip(shown, layers["layers"], strict=True):
+        assert layer["kernel"] in text and (not layer["cycles"] or f"{layer['cycles']:,}" in text)
+    rows = opened.run("[...document.querySelectorAll('.ways tbody tr')].map((row) => row.innerText)")
+    for text, way in zip(rows, fit["ways"], strict=True):
+        assert all(f"{way[key]:,}" in text for key in ("ram_bytes", "flash_bytes", "estimated_cycles"))
+        assert (way["recommended"], way["taken"]) == ("recommended" in text, "taken" in text)
+    (best,), (own,) = ([way for way in fit["ways"] if way[mark]] for mark in ("recommended", "taken"))
+    assert own["ram_bytes"] == arena and best is not own
+    opened.page.click(".copy")
+    assert opened.run("getSelection().toString()") == best["command"]
+    assert tool(*best["command"].split()[1:]).code == 0
+    (again,) = of("fit", reported(tool, "digits")[1])
+    assert [way["recommended"] for way in again["ways"] if way["taken"]] == [True]
 
 
 def test_results_of_a_device(tool: Tool, chromium: Any) -> None:
@@ -150,7 +176,10 @@ def test_two_thousand_operators(tool: Tool, chromium: Any) -> None:
     opened = browser.Opened(chromium, path)
     check_map(opened, "m0", of("plan", documents)[0])
     assert opened.run("document.querySelectorAll('.operators tbody tr').length") == 2000
-    opened.run("document.querySelector('.rows').scrollTo(0, 1e6)")
+    visible = "[...document.querySelectorAll('.operators tbody tr')].filter((row) => row.offsetParent).length"
+    assert opened.run(visible) == 30
+    opened.page.click(".graph .all")
+    assert opened.run(visible) == 2000
     opened.page.focus(".pan")
     opened.page.keyboard.press("End")
     assert "2,000" in opened.page.inner_text(".graph .lead")

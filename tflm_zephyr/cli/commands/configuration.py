@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from tflm_zephyr.options import (
     INTERPRETER,
     AppConfig,
     ModelConfig,
+    Row,
     app_file,
     foreign_options,
     implied_backend,
@@ -132,6 +133,15 @@ def compiler_for(app: Path) -> str:
     from tflm_zephyr.codegen import measurements_path
 
     return compiler_here() if measurements_path(app).is_file() else ""
+
+
+def typed(args: argparse.Namespace, rows: Iterable[Row]) -> Iterator[str]:
+    """The options `rows` that were given, as words of a command line."""
+    for row in rows:
+        value = getattr(args, row.dest, None)
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None:
+                yield from [row.flag] if row.kind is bool else [row.flag, str(one)]
 
 
 def absolute(path: Path) -> Path:

@@ -33,7 +33,7 @@ from tflm_zephyr.codegen import (
 from tflm_zephyr.device.transport import DeviceTarget, default_board
 from tflm_zephyr.errors import AppError
 from tflm_zephyr.files import check_new, write_new
-from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within, quick_ways
+from tflm_zephyr.footprint import NO, BoardFit, Runs, generate_within, quick_ways, way_of
 from tflm_zephyr.options import AppConfig, app_file
 
 
@@ -65,7 +65,8 @@ def do_generate(args: argparse.Namespace, say: Say) -> Done:
         check_new(workflow, steps, force=args.force)
     fits = board_fits(app, made, workspace, Runs(tuple(len(model.golden) for model in made.spec.models)))
     plain = config.optimize is None and config.flash is None  # else the notes have the ways
-    ways = quick_ways(replace(request, golden=False)) if plain else ()
+    quick = quick_ways(replace(request, golden=False)) if plain else ()
+    ways = report_fit.Ways(quick, way_of(quick, made))
     before = previous_app(app)
     change = write_app(app, made, config, fits, force=args.force)
     if workflow is not None:

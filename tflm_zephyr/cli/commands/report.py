@@ -4,26 +4,44 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, tflm_for
+from tflm_zephyr.cli.commands.configuration import boards_of, compiler_for, tflm_for, typed
+from tflm_zephyr.cli.commands.fit import fit_done, fitting
 from tflm_zephyr.cli.commands.outcome import Done, Say, refuse_flags
 from tflm_zephyr.cli.commands.plan import with_compiled
 from tflm_zephyr.cli.report import compare as report
 from tflm_zephyr.cli.report import plan as plan_report
-from tflm_zephyr.codegen import AppManifest, AppRequest, app_kernels, load_config, load_manifest, own_path
+from tflm_zephyr.cli.report.inspect import inspection_json, operator_rows
+from tflm_zephyr.codegen import (
+    AppManifest,
+    AppRequest,
+    app_costs,
+    app_kernels,
+    load_config,
+    load_manifest,
+    own_path,
+    runtime_work,
+)
+from tflm_zephyr.compiler import layer_costs
 from tflm_zephyr.documents import Document, enveloped, load_documents
 from tflm_zephyr.errors import AppError, ToolError
 from tflm_zephyr.files import read_if_there, write_new
-from tflm_zephyr.options import COMPILED, app_file, options_of
+from tflm_zephyr.model import Model, load_model
+from tflm_zephyr.options import app_file, options_of
 from tflm_zephyr.page import MADE_HERE, bundle, comparison, page, summary
+from tflm_zephyr.plain_values import plain_values
+from tflm_zephyr.tensors import load_dataset
+from tflm_zephyr.validation import quantisation_loss, random_data
 
 if TYPE_CHECKING:
+    from tflm_zephyr.boards import Board
     from tflm_zephyr.codegen import Generated
+    from tflm_zephyr.tflm import TflmRevision
 
 _GENERATOR_WITHIN = 2048  # bytes from the start of a page
 
@@ -82,7 +100,8 @@ def _documents(source: Path, args: argparse.Namespace, say: Say) -> list[Documen
     """The documents of an app's folder, of a .tflite, or in a JSON file."""
     if source.suffix.lower() == ".tflite" and not source.is_dir():
         return of_model(source, args)
-    refuse_flags(args, [row.dest for row in options_of("report")], f"is for a .tflite, and {source} is none")
+    own = ["float", "data", *(row.dest for row in options_of("report"))]
+    refuse_flags(args, own, f"is for a .tflite, and {source} is none")
     if source.is_dir():
         return list(_of_app(source, say))
     if source.suffix.lower() != ".json":
@@ -92,35 +111,62 @@ def _documents(source: Path, args: argparse.Namespace, say: Say) -> list[Documen
 
 
 def of_model(path: Path, args: argparse.Namespace | None = None) -> list[Document]:
-    """The inspection of a model, and where an app can run it its plan and the boards that it fits.
+    """The inspection of a model, and where an app can run it the app's fit, and the model's plan and costs in that app.
 
-    `args` has options of the app: they are those of `fit`, and `plan` has those of the board.
+    `args` has options of the app, a float model to compare with, and data for that.
     """
     found = [_made("inspect", path)]
     if not any(operator["refused"] for operator in found[0]["operators"]):
-        found += [_made("plan", path, *_typed(args, "plan")), _made("fit", path, *_typed(args, "fit"))]
+        given = argparse.Namespace() if args is None else args
+        words = _parsed("fit", path, *typed(given, [row for row in options_of("fit") if row in options_of("report")]))
+        asked = fitting(words, lambda text: None)
+        request = asked.request
+        found += _of_models(asked.made, request.tflm, request.boards, given)
+        found.append(enveloped("fit", fit_done(asked).json, words.command_line))
     return found
 
 
-def _typed(args: argparse.Namespace | None, command: str) -> Iterable[object]:
-    """The options of `command` that `report` was given, as words of its command line."""
-    for row in [row for row in options_of(command) if row in options_of("report")]:
-        value = getattr(args, row.dest, None) if command == "fit" or row.option.backend != COMPILED else None
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None:
-                yield from [row.flag] if row.kind is bool else [row.flag, one]
+def _of_models(
+    made: Generated, tflm: TflmRevision, boards: Sequence[Board], args: argparse.Namespace | None = None
+) -> Iterable[Document]:
+    """The plans of an app's models, and what their layers cost as the app runs them."""
+    kernels = app_kernels(made.config, [item.model for item in made.prepared], boards, tflm)
+    costs = app_costs(made.spec)
+    named = f"{' and '.join(made.spec.kernels)} kernels for {', '.join(board.name for board in boards)}"
+    for item, model in zip(made.prepared, made.spec.models, strict=True):
+        planned = plan_report.PlannedModel(item.config.model, item.plan, named, kernels.choice.notes)
+        beside = with_compiled(planned, made.config, item.config, kernels, tflm)
+        yield enveloped("plan", {**plan_report.plan_json(beside), "backend": made.spec.backend})
+        work = runtime_work(model.runtime, costs)
+        layers = layer_costs(item.running, work, costs, item.order, model.arena.bytes)
+        loss = None if args is None or getattr(args, "float", None) is None else _loss(item.model, args)
+        of = {"model": item.config.model.name, "sha256": model.sha256, "backend": made.spec.backend}
+        yield enveloped("layers", {**of, **plain_values(layers), "loss": loss})
 
 
-def _made(*words: object) -> Document:
-    """The document that the command line `words` prints with --json."""
+def _loss(model: Model, args: argparse.Namespace) -> dict[str, Any]:
+    """The loss of accuracy against the float model of --float, with --data or with random inputs."""
+    data = load_dataset(args.data) if args.data is not None else random_data(model)
+    found = quantisation_loss(model, load_model(args.float), data)
+    return {"float": args.float.name, "data": "" if args.data is None else args.data.name, **plain_values(found)}
+
+
+def _parsed(*words: object) -> argparse.Namespace:
+    """The arguments of the command line `words`, with --json."""
     from tflm_zephyr.cli.main import build_parser
 
     line = [str(word) for word in (*words, "--json")]
     args = build_parser("tflm-zephyr").parse_args(line)
     args.command_line = line
+    return args
+
+
+def _made(*words: object) -> Document:
+    """The document that the command line `words` prints with --json."""
+    args = _parsed(*words)
     handler = getattr(import_module(f"tflm_zephyr.cli.commands.{words[0]}"), f"do_{words[0]}")
     done: Done = handler(args, lambda text: None)
-    return enveloped(done.document or str(words[0]), done.json, line)
+    return enveloped(done.document or str(words[0]), done.json, args.command_line)
 
 
 def _of_app(app: Path, say: Say) -> Iterable[Document]:
@@ -140,13 +186,9 @@ def _of_app(app: Path, say: Say) -> Iterable[Document]:
             raise AppError(what, where=str(app), hint="Generate the app again")
     yield enveloped("app", _app(manifest, made))
     for item in made.prepared:
-        yield _made("inspect", item.config.model)
-    named = f"{' and '.join(made.spec.kernels)} kernels for {', '.join(manifest.boards)}"
-    kernels = app_kernels(config, [item.model for item in made.prepared], boards, tflm)
-    for item in made.prepared:
-        planned = plan_report.PlannedModel(item.config.model, item.plan, named)
-        beside = with_compiled(planned, config, item.config, kernels, tflm)
-        yield enveloped("plan", plan_report.plan_json(beside))
+        rows = operator_rows(item.model)  # as the app runs it, which may be without conversions
+        yield enveloped("inspect", inspection_json(item.config.model, item.model, rows))
+    yield from _of_models(made, tflm, boards)
     yield _made("fit", "--app", own_path(app, app_file.NAME))
     for board in made.spec.boards:
         if (app / "build" / board.file_stem).is_dir():

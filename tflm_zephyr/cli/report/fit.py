@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from tflm_zephyr.boards import CMSIS_NN, REFERENCE
@@ -25,6 +26,7 @@ from tflm_zephyr.footprint import (
     Way,
     sizes,
 )
+from tflm_zephyr.options import INTERPRETER
 
 if TYPE_CHECKING:
     from tflm_zephyr.cli.report.terminal import Drawn
@@ -32,12 +34,54 @@ if TYPE_CHECKING:
 _SAID = {YES: "fits", NO: "DOES NOT FIT", CLOSE: "too close to tell", UNKNOWN: "at least this much; more is not known"}
 
 _MOST_WHYS = 3
+GENERATE, TFLM_MODEL = "generate", "tflm_model"
 _THEN = {
     YES: "then it fits",
     NO: "not enough",
     CLOSE: "then it is too close to tell",
     UNKNOWN: "then it may fit: its full size is not known",
 }
+
+
+@dataclass(frozen=True)
+class Ways:
+    """All ways, the one that the app takes and the one that is recommended; either may be unknown.
+
+    `source` are an app's words for `generate`, () where there are none; `limits` those for compiled code alone. `held`:
+    an app's own file names a way, so that options of the command line only add to it. `into`: the models go into an
+    application that was built, by options of `generate` or by words of tflm_model().
+    """
+
+    every: Sequence[Way]
+    taken: Way | None = None
+    best: Way | None = None
+    source: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    held: bool = False
+    into: str = ""
+
+    def command(self, way: Way) -> str:
+        """The command line that makes the app by `way`; "" where an option has to leave the app's file first."""
+        if not self.source or (self.held and way is not self.taken):
+            return ""
+        limits = () if way.config.backend == INTERPRETER else self.limits
+        return join(["tflm-zephyr", "generate", *self.source[:-2], *limits, *way.option.split(), *self.source[-2:]])
+
+    def worded(self, way: Way) -> str:
+        """The options that take a way: flags of `generate`, or words of tflm_model()."""
+        if self.into != TFLM_MODEL:
+            return way.option
+        words = way.option.split()
+        pairs = zip(words, [*words[1:], "--"], strict=True)
+        return " ".join(
+            f"{word[2:].upper().replace('-', '_')}{' on' if then[:2] == '--' else ''}" if word[:2] == "--" else word
+            for word, then in pairs
+        )
+
+    def mark(self, way: Way) -> str:
+        """Whether it is the one that is taken or the recommended one, in words."""
+        words = [word for word, one in (("taken", self.taken), ("recommended", self.best)) if way is one]
+        return f"  ({', '.join(words)})" if words else ""
 
 
 def line(verdict: Verdict) -> str:
@@ -55,12 +99,12 @@ def line(verdict: Verdict) -> str:
     return f"{verdict.board}, {kernels} kernels: {sizes}: {said}"
 
 
-def lines(fits: Sequence[BoardFit], ways: Sequence[Way] = ()) -> list[str]:
+def lines(fits: Sequence[BoardFit], ways: Ways) -> list[str]:
     """All boards' verdicts with their remarks, and with remedies if the app does not fit."""
     return [text for fit in fits for text in _board(fit, ways)]
 
 
-def table(fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str] = ()) -> str:
+def table(fits: Sequence[BoardFit], ways: Ways, notes: Iterable[str] = ()) -> str:
     """Shown after `fit`: remarks on the app, each verdict with its parts, and the ways to run the models."""
     found = [f"  {'' if note.startswith('warning: ') else 'note: '}{note}" for note in notes]
     for fit in fits:
@@ -68,38 +112,36 @@ def table(fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str] = 
     return "\n".join([*found, *ways_table(ways)])
 
 
-def ways_table(ways: Sequence[Way], into: Into | None = None) -> list[str]:
+def ways_table(ways: Ways) -> list[str]:
     """The ways as a table: RAM and flash that the models add, and cycles, with the option that takes each.
 
-    No table where there is nothing to choose. With `into`, options are in its words. ~ marks cycles that have parts
-    of something else.
+    No table where there is nothing to choose. ~ marks cycles that have parts of something else.
     """
-    worded = {way.option: way.option if into is None else into.worded(way) for way in ways}
     rows = [
         (
             f"{way.ram_bytes:,}",
             "-" if way.flash_bytes is None else f"{way.flash_bytes:,}",
             "-" if way.cycles is None else millions(way.cycles) + "~" * bool(way.work and way.work.stand_ins),
-            worded[way.option],
+            f"{ways.worded(way)}{ways.mark(way)}",
         )
-        for way in ways
+        for way in ways.every
         if way.verdicts
     ]
     head = ("RAM", "flash", "M cycles", "")
     lines = [
         f"    {ram:>10} {flash:>11} {cycles:>9}  {option}".rstrip() for ram, flash, cycles, option in (head, *rows)
     ]
-    whys = sorted({why for way in ways if way.work is not None for why in way.work.stand_ins})
+    whys = sorted({why for way in ways.every if way.work is not None for why in way.work.stand_ins})
     lines += [f"    ~ {why}" for why in whys[:_MOST_WHYS]]
     lines += [f"    ~ and {len(whys) - _MOST_WHYS} more, which --json has"] if len(whys) > _MOST_WHYS else []
-    faults = [f"    not {worded[way.option]}: {' and '.join(way.faults)}" for way in ways if way.faults]
+    faults = [f"    not {ways.worded(way)}: {' and '.join(way.faults)}" for way in ways.every if way.faults]
     shown = ["  ways to run it, and what each adds (flash and cycles are estimated):", *lines, *faults]
-    return shown if len(rows) > 1 or into is not None else []
+    return shown if len(rows) > 1 or ways.into else []
 
 
-def ways_to_come(ways: Sequence[Way]) -> list[str]:
+def ways_to_come(ways: Ways) -> list[str]:
     """A line on the ways that `generate` left to `fit`."""
-    if len(ways) < 2 or any(way.config.fast_kernels for way in ways):
+    if len(ways.every) < 2 or any(way.config.fast_kernels for way in ways.every):
         return []
     return ["    `tflm-zephyr fit` compares fast kernels and rows too; --optimize speed, ram or flash takes the best"]
 
@@ -129,16 +171,10 @@ class Into:
         known = way.flash_bytes is not None and way.unsure_bytes is not None
         return known and (way.flash_bytes or 0) + (way.unsure_bytes or 0) <= self.room.flash
 
-    def worded(self, way: Way) -> str:
-        """The options that take a way: flags of `generate`, or words of tflm_model()."""
-        if self.generated:
-            return way.option
-        words = way.option.split()
-        pairs = zip(words, [*words[1:], "--"], strict=True)
-        return " ".join(
-            f"{word[2:].upper().replace('-', '_')}{' on' if then[:2] == '--' else ''}" if word[:2] == "--" else word
-            for word, then in pairs
-        )
+    @property
+    def marked(self) -> Ways:
+        """The ways with the one to take."""
+        return Ways(self.ways, best=self.best, into=GENERATE if self.generated else TFLM_MODEL)
 
 
 def into(found: Into) -> list[str]:
@@ -159,11 +195,11 @@ def into(found: Into) -> list[str]:
         short = [f"{-size:,} bytes of {name}" for size, name in ((room.flash, "flash"), (room.ram, "RAM")) if size < 0]
         return [*lines, f"  {what}, {' and '.join(short)} are missing: no way to run it fits"]
     lines.append(f"  left {what}: {room.flash:,} bytes of flash and {room.ram:,} of RAM")
-    lines += ways_table(found.ways, found)
+    lines += ways_table(found.marked)
     if best is None:
         return [*lines, "  no way fits: use a smaller model, or take something else out of the application"]
     doubt = "" if found.surely(best) else ", too close to tell before a build"
-    return [*lines, f"  take {found.worded(best)}: {_gains(found, best)}{doubt}"]
+    return [*lines, f"  take {found.marked.worded(best)}: {_gains(found, best)}{doubt}"]
 
 
 def _gains(found: Into, way: Way) -> str:
@@ -194,7 +230,7 @@ def into_json(found: Into) -> dict[str, Any]:
         "app": built.source.name,
         "boards": [],
         "notes": [],
-        "ways": ways_json(found.ways),
+        "ways": ways_json(found.marked),
         "into": {
             "board": built.board.name,
             "size": asdict(built.sizes),
@@ -203,12 +239,12 @@ def into_json(found: Into) -> dict[str, Any]:
             "replaced": list(found.replaced),
             "share": asdict(found.share),
             "left": asdict(found.room),
-            "best": None if best is None else found.worded(best),
+            "best": None if best is None else found.marked.worded(best),
         },
     }
 
 
-def ways_json(ways: Iterable[Way]) -> list[dict[str, Any]]:
+def ways_json(ways: Ways) -> list[dict[str, Any]]:
     """The ways for programs; bytes throughout, null where nothing is known."""
     return [
         {
@@ -220,14 +256,15 @@ def ways_json(ways: Iterable[Way]) -> list[dict[str, Any]]:
             "estimated_cycles": way.cycles,
             "stand_ins": [] if way.work is None else list(way.work.stand_ins),
             "faults": list(way.faults),
+            "taken": way is ways.taken,
+            "recommended": way is ways.best,
+            "command": ways.command(way),
         }
-        for way in ways
+        for way in ways.every
     ]
 
 
-def table_on_terminal(
-    plain: Mapping[str, Any], fits: Sequence[BoardFit], ways: Sequence[Way], notes: Iterable[str]
-) -> Drawn:
+def table_on_terminal(plain: Mapping[str, Any], fits: Sequence[BoardFit], ways: Ways, notes: Iterable[str]) -> Drawn:
     """The same with a bar for each memory of each board; `plain` is the document."""
     from tflm_zephyr.cli.report import terminal
 
@@ -252,7 +289,7 @@ def fits_json(fits: Iterable[BoardFit]) -> list[dict[str, Any]]:
     ]
 
 
-def _board(fit: BoardFit, ways: Sequence[Way]) -> list[str]:
+def _board(fit: BoardFit, ways: Ways) -> list[str]:
     verdict = fit.verdict
     warning = "warning: " if verdict.fits in (NO, CLOSE) else ""
     found = [f"  {warning}{line(verdict)}"]
@@ -261,7 +298,7 @@ def _board(fit: BoardFit, ways: Sequence[Way]) -> list[str]:
     found += [f"    {_own(own)}" for own in fit.own_buffers]
     if fit.flash_note:
         found.append(f"    {fit.flash_note}")
-    best = next((way for way in ways if not way.faults), None)
+    best = next((way for way in ways.every if not way.faults), None)
     if verdict.fits == NO and best is not None:
         found.append(f"    {best.option}: {sizes(best)}; then it fits")
     elif verdict.fits == NO and all(remedy.after.fits == NO for remedy in fit.remedies):

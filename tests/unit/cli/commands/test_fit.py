@@ -240,9 +240,8 @@ def test_all_ways_are_listed_with_their_options(tool: Tool) -> None:
     assert cycles == sorted(cycles)
     for way in ways[:2]:
         words = way["option"].split()
-        (one, *_) = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", *words, "--json").json[
-            "ways"
-        ]
+        again = tool("fit", "net.tflite", "-b", "mps2/an386", "--kernels", "cmsis_nn", *words, "--json").json["ways"]
+        (one,) = (found for found in again if found["taken"])
         assert one["flash_bytes"] == way["flash_bytes"]
 
 
