@@ -79,8 +79,8 @@ def symbols(elf: Path) -> dict[str, int]:
 
 def arena(found: dict[str, int], name: str) -> int:
     """The address of a model's arena."""
-    (address,) = (value for symbol, value in found.items() if "g_arena" in symbol and f"{len(name)}{name}" in symbol)
-    return address
+    (symbol,) = (symbol for symbol in found if "g_guarded_arena" in symbol and f"{len(name)}{name}" in symbol)
+    return found[symbol]
 
 
 def options(build: Path) -> set[str]:

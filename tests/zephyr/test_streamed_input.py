@@ -58,8 +58,8 @@ def test_the_self_test_pushes_rows_and_passes(board: str, app: Path, tool: Tool)
     built = tool("build", app, "--board", board, as_json=True)
     (result,) = tool("run", app, "--board", board, as_json=True)["results"]
     assert result["status"] == "pass"
-    (arena,) = [s for s in load_elf(Path(built["elf"])).symbols if s.name.endswith("g_arenaE")]
-    assert arena.size == result["arena"]["size_bytes"]
+    (arena,) = [s for s in load_elf(Path(built["elf"])).symbols if s.name.endswith("g_guarded_arenaE")]
+    assert arena.size == result["arena"]["size_bytes"] + 2 * 16  # and a canary before and behind it
 
 
 def test_a_session_streams_inputs_in_pieces(linked: Path, model: Path) -> None:
