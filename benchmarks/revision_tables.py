@@ -2,8 +2,8 @@
 """Tables of a TFLM revision from its checkout: python benchmarks/revision_tables.py [--update]
 
 Reads the tflite-micro and the CMSIS-NN of the workspace, or of --tflm and --cmsis-nn: op resolver calls, registrations
-for single types, the sources of both kernel libraries, and the sizes of TFLM's structs by arm-none-eabi-g++. Prints
-which tables differ from the shipped ones; `--update` writes them to the revision's folder below tflm_zephyr/data.
+for single types, the sources of both kernel libraries, and the sizes of TFLM's structs by arm-none-eabi-g++ and, for
+other cores, by g++ with its libraries for -m32 (g++-multilib). Prints which tables differ from the shipped ones; `--update` writes them to the revision's folder below tflm_zephyr/data.
 docs/revisions.md has the whole way to a new revision.
 """
 
@@ -30,8 +30,12 @@ from tflm_zephyr.tflm.op_resolver import HEADER, OPERATORS_FILE, dump_operator_t
 from tflm_zephyr.tflm.pins import data_folder  # noqa: E402
 from tflm_zephyr.tflm.sources import INCLUDE_DIRS, TflmTree, dump_source_table, sources_file  # noqa: E402
 from tflm_zephyr.tflm.struct_sizes import (  # noqa: E402
+    ARM,
+    ILP32,
+    LP64,
     PREALLOCATED,
     STRUCT_SIZES_FILE,
+    TARGETS,
     Layout,
     StructSizes,
     dump_struct_sizes,
@@ -39,7 +43,12 @@ from tflm_zephyr.tflm.struct_sizes import (  # noqa: E402
 from tflm_zephyr.tflm.typed_registrations import TYPED_FILE, dump_typed, typed_for  # noqa: E402
 
 COMPILER = "arm-none-eabi-g++"
-FLAGS = ("-mcpu=cortex-m3", "-mthumb", "-std=c++17", "-fno-rtti", "-fno-exceptions", "-O1")
+FLAGS = ("-std=c++17", "-fno-rtti", "-fno-exceptions", "-O1")
+COMPILERS: Mapping[str, tuple[str, ...]] = {
+    ARM: (COMPILER, "-mcpu=cortex-m3", "-mthumb"),
+    ILP32: ("g++", "-m32", "-fno-pic", "-fcf-protection=none"),
+    LP64: ("g++", "-m64", "-fno-pic", "-fcf-protection=none"),
+}
 STATIC_MEMORY = "-DTF_LITE_STATIC_MEMORY"
 # MicroAllocator::Create() allocates these, in this order.
 OWN_OBJECTS = ("SingleArenaBufferAllocator", "GreedyMemoryPlanner", "MicroAllocator")
@@ -78,7 +87,9 @@ def data_file(revision: str, name: str) -> Path:
     return folder / name
 
 
-def layouts(tflm: Path, folder: Path, names: Iterable[str], *defines: str) -> tuple[dict[str, Layout], int]:
+def layouts(
+    tflm: Path, folder: Path, names: Iterable[str], *defines: str, target: str = ARM
+) -> tuple[dict[str, Layout], int]:
     """sizeof and alignof of structs by the sizes of arrays in an object file, and the planner's bytes a buffer."""
     names = sorted(names)
     lines = [f'#include "tensorflow/lite/{header}"' for header in HEADERS]
@@ -90,14 +101,15 @@ def layouts(tflm: Path, folder: Path, names: Iterable[str], *defines: str) -> tu
     lines.append('extern "C" int record() { return GreedyMemoryPlanner::per_buffer_size(); }')
     (folder / "sizes.cc").write_text("\n".join(lines))
     includes = [f"-I{tflm / path}" for path in INCLUDE_DIRS]
-    run([COMPILER, *FLAGS, *defines, *includes, "-c", "sizes.cc", "-o", "sizes.o"], folder)
+    run([*COMPILERS[target], *FLAGS, *defines, *includes, "-c", "sizes.cc", "-o", "sizes.o"], folder)
     with (folder / "sizes.o").open("rb") as stream:
         elf = ELFFile(stream)
         symbols = {symbol.name: symbol for symbol in elf.get_section_by_name(".symtab").iter_symbols()}
         at = symbols["record"]["st_value"] & ~1
-        number, opcode = elf.get_section(symbols["record"]["st_shndx"]).data()[at : at + 2]
-    if opcode != 0x20:
-        raise BuildError("record() does not begin with movs r0, #number", where="sizes.cc")
+        code = elf.get_section(symbols["record"]["st_shndx"]).data()[at : at + 2]
+    opcode, number = code[::-1] if target == ARM else code
+    if opcode != (0x20 if target == ARM else 0xB8):
+        raise BuildError("record() does not begin with movs r0, #number or mov eax, number", where="sizes.cc")
     sizes = {name: symbol["st_size"] for name, symbol in symbols.items()}
     return {name: (sizes[f"size_{name}"], sizes[f"align_{name}"]) for name in names}, number
 
@@ -115,11 +127,13 @@ def builtin_data(tflm: Path) -> dict[str, str]:
 
 
 def struct_sizes(tflm: Path, folder: Path, *, static_memory: bool) -> StructSizes:
-    """The sizes with the compiler here; `folder` for its files."""
+    """The sizes with the compilers here; `folder` for their files."""
     data = builtin_data(tflm)
     defines = (STATIC_MEMORY,) if static_memory else ()
-    found, record = layouts(tflm, folder, {*ARENA_STRUCTS, *data.values()}, *defines)
-    return StructSizes(4, record, OWN_OBJECTS, found, data)
+    names = {*ARENA_STRUCTS, *data.values()}
+    found = {target: layouts(tflm, folder, names, *defines, target=target) for target in TARGETS}
+    (record,) = {record for _, record in found.values()}
+    return StructSizes(record, OWN_OBJECTS, {target: rows for target, (rows, _) in found.items()}, data)
 
 
 def tables(tflm: Path, cmsis_nn: Path, folder: Path) -> Mapping[str, str]:

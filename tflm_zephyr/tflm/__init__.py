@@ -15,5 +15,5 @@ from tflm_zephyr.tflm.pins import (
     sized_revision,
 )
 from tflm_zephyr.tflm.revision import TflmRevision, tflm_of
-from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, StructSizes, cortex_m_sizes
+from tflm_zephyr.tflm.struct_sizes import ALIGNMENT, ARM, ILP32, LP64, TARGETS, StructSizes, cortex_m_sizes
 from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
