@@ -21,8 +21,8 @@ from tflm_zephyr.arena.scheduling import Order, better_order, reordered
 from tflm_zephyr.arena.tail import TailEstimate, estimate_tail
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels import KernelLibrary
-from tflm_zephyr.memory_planner import greedy, linear
-from tflm_zephyr.model import Model
+from tflm_zephyr.memory_planner import Plan, greedy, linear
+from tflm_zephyr.model import Model, analyse
 from tflm_zephyr.tflm import StructSizes
 
 _MANY_OPERATORS = 1_000
@@ -106,6 +106,39 @@ def plan(model: Model, request: PlanRequest) -> ArenaPlan:
     if better is None:
         return _planned(model, model, None, arenas, request)
     return _planned(model, better[0], better[1].operators, arenas, request)
+
+
+def on_target(planned: ArenaPlan, target: str) -> ArenaPlan | None:
+    """`planned`, its order and offsets, on cores whose structs have the sizes of `target`: one of tflm.TARGETS.
+
+    None where none of its kernel libraries is for them: CMSIS-NN is Arm's alone.
+    """
+    request = planned.request
+    if target == request.sizes.target:
+        return planned
+    sizes, found = request.sizes.on(target), []
+    for arena in planned.arenas:
+        if arena.library.name == "reference":
+            core = replace(arena.library.core, pointer_bytes=sizes.pointer_bytes)
+            library = replace(arena.library, core=core)
+            head = _with_its_scratch(planned.running, arena.head, library, request)
+            tail = estimate_tail(head.graph, library, sizes, variables_planned=head.variables_planned)
+            found.append(LibraryArena(library, head, tail, arena_size(head, tail, given=request.arena_bytes)))
+    if not found:
+        return None
+    there = replace(request, sizes=sizes, libraries=tuple(arena.library for arena in found))
+    arenas = _largest_first(found)
+    return replace(planned, request=there, arenas=arenas, size=arenas[0].size)
+
+
+def _with_its_scratch(running: Model, head: HeadPlan, library: KernelLibrary, request: PlanRequest) -> HeadPlan:
+    """`head` with the scratch buffers of `library`, which TFLM places around the same offsets."""
+    if analyse(running, library.scratch).scratch == head.graph.scratch:
+        return head
+    constraints = replace(request.constraints, plan_variables=head.variables_planned)
+    requests = requests_of(running, library, constraints, in_place=(library,))
+    offsets = requests.placed_by_tflm(requests.given_offsets(head.offsets))
+    return replace(head, graph=requests.graph, plan=Plan(requests.in_place_problem(), offsets, "given"))
 
 
 def _given(model: Model, request: PlanRequest, given: PlanFile) -> ArenaPlan:

@@ -53,7 +53,7 @@ def choose(
         for board in boards:
             if board.cortex_m is False:
                 raise AppError(
-                    f"CMSIS-NN is for Cortex-M, and this board's core is none ({board.core or board.arch})",
+                    f"CMSIS-NN is for Cortex-M, and this board's core is none ({board.arch or board.core})",
                     where=board.name,
                     hint="Use --kernels auto, which takes the reference kernels there",
                 )

@@ -60,12 +60,13 @@ def in_workspace(board: Board, workspace: Workspace) -> Board:
 
 
 def _with_memories_there(board: Board, workspace: Workspace) -> Board:
-    """A described board with its architecture, and the flash and RAM that this Zephyr gives it and the app's overlay."""
+    """A described board with the flash and RAM that this Zephyr and the app's overlay give it; the architecture of one
+    that is no Cortex-M."""
     overlay = "".join(text for name, text in (board.files or {}).items() if name.endswith(".overlay"))
     tree = devicetree_facts((re.sub(r"@[^/]*", "", board.name),), workspace, overlay)
     return replace(
         board,
-        arch=workspace.board_facts(board.name).arch,
+        arch=board.arch if board.cortex_m else workspace.board_facts(board.name).arch,
         flash_kib=_kib(tree.flash_bytes) or board.flash_kib,
         ram_kib=_kib(tree.ram_bytes) or board.ram_kib,
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tflm_zephyr.arena import (
@@ -13,6 +13,7 @@ from tflm_zephyr.arena import (
     LibraryArena,
     PlanRequest,
     load_plan,
+    on_target,
     plan,
     preallocated_tensors,
 )
@@ -24,7 +25,7 @@ from tflm_zephyr.errors import ModelError
 from tflm_zephyr.kernels import HINTS, KernelLibrary, check_types, cmsis_nn_work, miscomputed, other_kernels
 from tflm_zephyr.model import Model, planned
 from tflm_zephyr.options import ONLINE, AppConfig, ModelConfig, refuse_exclusions
-from tflm_zephyr.tflm import StructSizes, TflmRevision, op_resolver
+from tflm_zephyr.tflm import ARM, ILP32, LP64, TARGETS, StructSizes, TflmRevision, op_resolver
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,15 @@ def app_kernels(config: AppConfig, models: Sequence[Model], boards: Sequence[Boa
         revision=tflm.facts,
         cmsis_nn=tflm.cmsis_nn_revision,
     )
-    sizes = tflm.struct_sizes(static_memory=config.tflm == "selected")
+    sizes = tflm.struct_sizes(static_memory=config.tflm == "selected").on(_target(boards))
     return AppKernels(choice, libraries, sizes, not other_kernels(tflm.revisions(choice.names)))
+
+
+def _target(boards: Sequence[Board]) -> str:
+    """The kind of core whose arena is shown: that of all boards, Arm where they differ or none is known."""
+    bits = {LP64 if "64" in board.name or board.arch == "arm64" else ILP32 for board in boards if not board.cortex_m}
+    others = all(board.cortex_m is False for board in boards)
+    return bits.pop() if others and len(bits) == 1 else ARM
 
 
 def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> PlanRequest:
@@ -114,6 +122,16 @@ def plan_request(config: ModelConfig, model: Model, kernels: AppKernels) -> Plan
         given=None if config.plan_file is None else load_plan(config.plan_file),
         arena_bytes=config.arena,
     )
+
+
+def bytes_by_target(plans: Sequence[ArenaPlan], size: Callable[[Sequence[ArenaPlan]], int]) -> dict[str, int]:
+    """The arena's bytes by kind of core, as `size` has them of `plans` there; {} where one kind alone can run them."""
+    found = {}
+    for target in TARGETS:
+        there = [new for new in (on_target(plan, target) for plan in plans) if new is not None]
+        if len(there) == len(plans):
+            found[target] = size(there)
+    return found if len(found) > 1 else {}
 
 
 def prepare(config: ModelConfig, model: Model, tflm: TflmRevision, kernels: AppKernels) -> PreparedModel:

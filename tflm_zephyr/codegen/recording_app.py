@@ -30,9 +30,7 @@ def recording_app(spec: AppSpec, board: Board, app: Path, folder: Path) -> AppSp
             what = "TFLM's recording allocator needs TFLM's planner and an arena of its own that holds every tensor"
             hint = "Record with plan: packed, without preallocated tensors and without shared_arena"
             raise AppError(what, where=model.name, hint=hint)
-    arenas = [
-        ArenaSpec(model.arena.bytes + MORE_BYTES, model.arena.source, "with room to record") for model in spec.models
-    ]
+    arenas = [_roomier(model.arena) for model in spec.models]
     sources = {
         library: tuple(sorted({*paths, *_SOURCES})) if spec.tflm.form == "selected" else paths
         for library, paths in spec.tflm.sources.items()
@@ -55,3 +53,8 @@ def write_recording_app(spec: AppSpec, board: Board, app: Path) -> Path:
     folder = folder_of(app, board)
     write_copy(folder, recording_app(spec, board, app, folder))
     return folder
+
+
+def _roomier(arena: ArenaSpec) -> ArenaSpec:
+    there = {target: size + MORE_BYTES for target, size in arena.by_target.items()}
+    return ArenaSpec(arena.bytes + MORE_BYTES, arena.source, "with room to record", by_target=there)

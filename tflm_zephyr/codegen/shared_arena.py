@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_zephyr.arena import SLACK_BYTES, shared_arena
-from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.prepared_model import PreparedModel, bytes_by_target
 from tflm_zephyr.codegen.spec import ArenaSpec, ModelSpec
 from tflm_zephyr.errors import AppError
 
@@ -30,5 +30,6 @@ def share_arena(
     note = f"the largest head {arena.head_bytes} + tails {arena.tail_bytes} of {len(models)} models"
     note += f", with {SLACK_BYTES} bytes of slack"
     unknown = tuple(sorted({key for model in models for key in model.arena.unknown}))
-    spec = ArenaSpec(arena.bytes, "estimated", note, unknown=unknown)
+    there = bytes_by_target([item.plan for item in prepared], lambda plans: shared_arena(plans).bytes)
+    spec = ArenaSpec(arena.bytes, "estimated", note, unknown=unknown, by_target=there)
     return tuple(replace(model, arena=spec) for model in models), spec

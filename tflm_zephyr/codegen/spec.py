@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tflm_zephyr.boards import Board
@@ -45,7 +45,8 @@ class ArenaSpec:
     """The arena's bytes, the origin of that number ("estimated", "measured", "given"), and a note on it in one line.
 
     floor_bytes: below it, TFLM is known to write through null pointers instead of failing; 0 where not measured.
-    unknown: operators whose kernels' requests are not known, so that `bytes` may be too few.
+    unknown: operators whose kernels' requests are not known, so that `bytes` may be too few. by_target: the bytes by
+    kind of core (tflm.TARGETS), as far as the app's kernels run there; {} where `bytes` holds on all of them.
     """
 
     bytes: int
@@ -53,6 +54,7 @@ class ArenaSpec:
     note: str
     floor_bytes: int = 0
     unknown: tuple[str, ...] = ()
+    by_target: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

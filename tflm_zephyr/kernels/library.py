@@ -53,16 +53,17 @@ class KernelLibrary:
         return node.checked(kernel.scratch(node, self.core))
 
     def persistent(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
-        """Bytes of each AllocatePersistentBuffer() of the operator on a 32-bit device.
+        """Bytes of each AllocatePersistentBuffer() of the operator.
 
-        Init's calls come before Prepare's. Each takes its size, rounded up to 16, from the tail.
+        With 64 bits a bound: twice the bytes of 32 bits, as if all were pointers. Init's calls come before Prepare's. Each takes its size, rounded up to 16, from the tail.
         (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not known. ModelError as for `scratch`.
         """
         kernel = self.kernels.get(operator.key)
+        wider = self.core.pointer_bytes // 4
         if kernel is None:
-            return (UNKNOWN_PERSISTENT_BYTES,)
+            return (UNKNOWN_PERSISTENT_BYTES * wider,)
         node = Node(model, subgraph, operator)
-        return node.checked(kernel.persistent(node, self.core))
+        return tuple(size * wider for size in node.checked(kernel.persistent(node, self.core)))
 
     def in_place(self, node: Node) -> tuple[InPlaceDistance, ...]:
         """The places of inputs and outputs that may share bytes, for the planner; () where nothing is known."""

@@ -11,9 +11,9 @@ import pytest
 
 from tests.helpers.graph_models import fits_not_greedy, graph_model, library
 from tests.helpers.heads import arena_size, arenas, plan_head
-from tests.helpers.model_builder import chain
+from tests.helpers.model_builder import ModelBuilder, chain
 from tflm_zephyr.arena import arena_plan
-from tflm_zephyr.arena.arena_plan import LibraryArena, PlanRequest, plan
+from tflm_zephyr.arena.arena_plan import LibraryArena, PlanRequest, on_target, plan
 from tflm_zephyr.arena.given_offsets import given_plan
 from tflm_zephyr.errors import PlanError
 from tflm_zephyr.kernels.libraries import kernel_library
@@ -22,7 +22,7 @@ from tflm_zephyr.memory_planner.checker import check_plan
 from tflm_zephyr.model.reader import load_model, parse_model
 from tflm_zephyr.model.types import Model
 from tflm_zephyr.model.writer import with_offline_plan
-from tflm_zephyr.tflm import cortex_m_sizes
+from tflm_zephyr.tflm import ARM, ILP32, LP64, cortex_m_sizes
 
 
 def checked(model: Model, libraries: list[KernelLibrary]) -> tuple[LibraryArena, ...]:
@@ -173,3 +173,26 @@ def test_no_overlap_where_the_arena_stays_as_large() -> None:
     free = replace(head.plan, problem=replace(head.problem, pairs=()))
     assert replace(head, plan=free).in_place_count == head.in_place_count
     assert arenas(model, [kernel_library("reference")], in_place=True)[0].head.offsets is None
+
+
+@pytest.mark.parametrize("target", [ILP32, LP64])
+def test_the_plan_on_other_cores(target: str) -> None:
+    """The same order and offsets; records as large as there, and scratch buffers of pointers."""
+    builder = ModelBuilder()
+    main = builder.subgraph()
+    ends = [main.tensor((1, 40), "float32", name) for name in "abcdef"]
+    main.op("ADD_N", ends[:-1], ends[-1:])
+    main.inputs, main.outputs = ends[:-1], ends[-1:]
+    model = parse_model(builder.finish())
+    both = (kernel_library("cmsis_nn"), kernel_library("reference"))
+    arm = plan(model, PlanRequest(both, cortex_m_sizes()))
+    there = on_target(arm, target)
+    assert there is not None and (there.running, there.order, there.offsets) == (arm.running, arm.order, arm.offsets)
+    assert [arena.library.name for arena in there.arenas] == ["reference"]
+    assert there.head.head_bytes - arm.head.head_bytes == (16 if target == LP64 else 0)  # 5 pointers: 32 or 48 bytes
+    alone = PlanRequest(
+        (kernel_library("reference", pointer_bytes=there.request.sizes.pointer_bytes),), there.request.sizes
+    )
+    assert there.size == plan(model, alone).size
+    assert on_target(arm, ARM) is arm
+    assert on_target(plan(model, PlanRequest(both[:1], cortex_m_sizes())), target) is None

@@ -214,7 +214,6 @@ def test_the_core_is_kconfigs(project: Project, settings: str, core: str) -> Non
             ([CALL.replace("app", "ap")], "", "there is no target ap"),
             (["tflm_model(app NAME net)"], "", "NAME or MODEL is missing"),
             ([CALL.replace(")", " ARENAS 5)")], "", "tflm_model(app): ARENAS;5 : not an argument"),
-            ([CALL], "set(CONFIG_64BIT y)", "not known for 64 bits. Give ARENA; net_arena() says what is used"),
             ([CALL.replace(")", " ROWS banana)")], "", "tflm_model(app NAME net): ROWS is on or off, not banana"),
             (
                 [CALL, "tflm_model(app NAME two MODEL net.model KERNELS cmsis_nn)"],
@@ -231,14 +230,13 @@ def test_what_cannot_be_is_said(project: Project, calls: list[str], settings: st
 
 @pytest.mark.parametrize("given", ["BACKEND compiled", "ROWS on", "RAM 16K", "SLOWER 5%", "FAST_KERNELS on"])
 def test_compiled_models_get_no_defaults_for_plans(project: Project, given: str) -> None:
-    """Kconfig's choices of plans are the interpreter's; a planned arena is known for 64 bits too."""
+    """Kconfig's choices of plans are the interpreter's."""
     settings = """
 unset(CONFIG_TFLM_ZEPHYR_PLAN_PACKED)
 set(CONFIG_TFLM_ZEPHYR_PLAN_STATIC y)
 unset(CONFIG_TFLM_ZEPHYR_IN_PLACE)
-set(CONFIG_64BIT y)
 """
-    assert "Give ARENA" not in project.configure(CALL.replace(")", f" {given})"), settings=settings)
+    project.configure(CALL.replace(")", f" {given})"), settings=settings)
     assert "--plan" not in project.generated[-1] and "in-place" not in project.generated[-1]
     option, value = given.split()
     flag = f"--{option.lower().replace('_', '-')}"

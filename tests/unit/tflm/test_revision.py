@@ -22,7 +22,7 @@ from tflm_zephyr.tflm.pins import (
     sized_revision,
 )
 from tflm_zephyr.tflm.revision import KNOWN_REVISIONS, tflm_of
-from tflm_zephyr.tflm.struct_sizes import cortex_m_sizes
+from tflm_zephyr.tflm.struct_sizes import TARGETS, cortex_m_sizes
 from tflm_zephyr.tflm.zephyr_version import ZephyrVersion
 
 UNKNOWN = "f" * 40
@@ -96,3 +96,17 @@ def test_only_the_definition_names_the_commits() -> None:
     known = re.compile("|".join(KNOWN_PINS))
     found = {path.name for path in (ROOT / "tflm_zephyr").rglob("*.py") if known.search(path.read_text())}
     assert found == {"pins.py"}
+
+
+@pytest.mark.parametrize("commit", KNOWN_PINS)
+@pytest.mark.parametrize("static_memory", [False, True])
+def test_structs_are_no_smaller_on_other_cores(commit: str, static_memory: bool) -> None:
+    """Enums of 4 bytes, where 32-bit Arm has the shortest that do; and pointers of 8."""
+    arm, ilp32, lp64 = (cortex_m_sizes(commit, static_memory=static_memory).on(target) for target in TARGETS)
+    assert arm.layouts.keys() == ilp32.layouts.keys() == lp64.layouts.keys()
+    for name in arm.layouts:
+        assert arm.of(name) <= ilp32.of(name) <= lp64.of(name)
+    assert [sizes.pointer_bytes for sizes in (arm, ilp32, lp64)] == [4, 4, 8]
+    assert [sizes.of("TfLiteAddParams") for sizes in (arm, ilp32, lp64)] == [(2, 1), (8, 4), (8, 4)]
+    own = [sizes.preallocating().of("MicroAllocator")[0] - sizes.of("MicroAllocator")[0] for sizes in (ilp32, lp64)]
+    assert own == [12, 24]

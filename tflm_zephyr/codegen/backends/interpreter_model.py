@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tflm_zephyr.arena import static_arena
+from tflm_zephyr.arena import ArenaPlan, ArenaSize, static_arena
 from tflm_zephyr.boards import CMSIS_NN
 from tflm_zephyr.codegen.backends.backend import BuildSetup
 from tflm_zephyr.codegen.backends.interpreter_spec import CallSpec, InterpreterSpec, ResolverSpec, StaticPlan
 from tflm_zephyr.codegen.escape import c_string
 from tflm_zephyr.codegen.preallocated_buffers import buffer_specs
-from tflm_zephyr.codegen.prepared_model import PreparedModel
+from tflm_zephyr.codegen.prepared_model import PreparedModel, bytes_by_target
 from tflm_zephyr.codegen.spec import ArenaSpec
 from tflm_zephyr.kernels import typed_registration, uses_of
 from tflm_zephyr.model import planned
@@ -52,7 +52,7 @@ def _with_static_plan(runtime: InterpreterSpec, item: PreparedModel) -> tuple[In
     size = arena.size
     return (
         replace(runtime, data=data, planned=False, static_plan=table),
-        ArenaSpec(size.bytes, size.source, size.note),
+        ArenaSpec(size.bytes, size.source, size.note, by_target=_by_target(item, lambda plan: static_arena(plan).size)),
     )
 
 
@@ -76,7 +76,14 @@ def _arena(item: PreparedModel) -> ArenaSpec:
     size = item.plan.size
     libraries = {one.library.name for one in item.arenas}
     which = f" ({item.arenas[0].library.name} kernels, which need the most)" if len(libraries) > 1 else ""
-    return ArenaSpec(size.bytes, size.source, f"{size.note}{which}", unknown=size.unknown)
+    there = _by_target(item, lambda plan: plan.size)
+    return ArenaSpec(size.bytes, size.source, f"{size.note}{which}", unknown=size.unknown, by_target=there)
+
+
+def _by_target(item: PreparedModel, size: Callable[[ArenaPlan], ArenaSize]) -> dict[str, int]:
+    if item.config.arena is not None:
+        return {}
+    return bytes_by_target([item.plan], lambda plans: size(plans[0]).bytes)
 
 
 def typed_names(item: PreparedModel, setup: BuildSetup) -> dict[str, str]:

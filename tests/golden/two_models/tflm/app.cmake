@@ -24,11 +24,6 @@ list(FILTER TFLM_APP_SOURCES INCLUDE REGEX "\\.cpp$")
 set_source_files_properties(${TFLM_APP_SOURCES} PROPERTIES COMPILE_OPTIONS -fno-threadsafe-statics)
 target_include_directories(app PRIVATE ${TFLM_APP_DIR}/src)
 
-if((CONFIG_64BIT OR CONFIG_ARCH_POSIX) AND NOT CONFIG_TFLM_APP_DENSE_ARENA_SIZE)
-  message(FATAL_ERROR "The arena of dense was estimated for 32-bit Arm. "
-    "Set CONFIG_TFLM_APP_DENSE_ARENA_SIZE in prj.conf or in the board's file in boards/: twice the generated size is enough in most "
-    "cases, and the self-test prints the bytes that are used.")
-endif()
 set(model ${TFLM_APP_DIR}/src/models/dense.tflite)
 set_source_files_properties(${TFLM_APP_DIR}/src/models/dense_data.S PROPERTIES
   COMPILE_DEFINITIONS "TFLM_MODEL_FILE=\"${model}\"" OBJECT_DEPENDS "${model}")

@@ -96,8 +96,8 @@ def test_boards_with_the_same_core_are_measured_once(tool: Tool, model_file: Pat
 
 def test_what_cannot_be_measured(tool: Tool, model_file: Path, device: Device) -> None:
     assert "not an app that tflm-zephyr generated" in tool("size", ".").one_line()
-    tool("generate", model_file, "-o", "app", "-b", "qemu_riscv32")
-    assert "qemu_riscv32: its core is not known" in tool("size", "app").one_line()
+    tool("generate", model_file, "-o", "app", "-b", "qemu_riscv64")
+    assert "qemu_riscv64: its core is not known" in tool("size", "app").one_line()
     assert "the app is not for mps2/an385" in tool("size", "app", "--board", "mps2/an385").one_line()
     path = Path("app/tflm/app.yaml")
     path.write_text(path.read_text() + "shared_arena: true\n")

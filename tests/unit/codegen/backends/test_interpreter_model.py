@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from tests.helpers.architectures import dense_chain
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Tool
+from tflm_zephyr.boards import load_board
 from tflm_zephyr.codegen.generation import AppRequest, generate
 from tflm_zephyr.codegen.rendering import render
 from tflm_zephyr.codegen.spec import AppSpec
@@ -102,3 +104,38 @@ def test_generate_says_so(tool: Tool) -> None:
     assert "head 2560, from a table in the app" in said.out
     assert "  plan: static" in Path("app/tflm/app.yaml").read_text()
     assert tool("generate", "-o", "app", "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("board", "arch", "target"),
+    [
+        ("mps2/an385", "", "arm"),
+        ("qemu_riscv32", "riscv", "ilp32"),
+        ("qemu_riscv64", "riscv", "lp64"),
+        ("native_sim", "posix", "ilp32"),
+        ("native_sim/native/64", "posix", "lp64"),
+    ],
+)
+@pytest.mark.parametrize("plan", ["packed", "static"])
+def test_every_core_gets_its_own_arena(board: str, arch: str, target: str, plan: str) -> None:
+    """The compiler chooses, so that an app runs on boards that nobody named; the board named is the one shown."""
+    config = AppConfig((ModelConfig(DIGITS, plan=plan),), boards=(board,), kernels="reference")
+    boards = (replace(load_board(board), arch=arch),)
+    made = generate(AppRequest(config, Path("app"), TFLM, boards=boards, golden=False)).spec
+    arena = made.models[0].arena
+    assert arena.bytes == arena.by_target[target]
+    assert arena.by_target["arm"] <= arena.by_target["ilp32"] < arena.by_target["lp64"]
+    source = render(made)["src/models/digits.cpp"].decode()
+    chosen = re.findall(r"^#(.*)\nconstexpr size_t kGeneratedArenaSize = (\d+);$", source, re.M)
+    assert [(how.split("  ")[0], int(size)) for how, size in chosen] == [
+        ("if __SIZEOF_POINTER__ > 4", arena.by_target["lp64"]),
+        ("elif defined(__arm__)", arena.by_target["arm"]),
+        ("else", arena.by_target["ilp32"]),
+    ]
+
+
+def test_one_size_is_enough_where_one_kind_of_core_runs_it() -> None:
+    assert spec(DIGITS, "packed", kernels="cmsis_nn").models[0].arena.by_target == {}
+    given = AppConfig((ModelConfig(DIGITS, arena=8192),), boards=M3, kernels="reference")
+    made = generate(AppRequest(given, Path("app"), TFLM, golden=False)).spec
+    assert made.models[0].arena.by_target == {} and "__arm__" not in render(made)["src/models/digits.cpp"].decode()

@@ -21,7 +21,13 @@ using OpResolver = tflite::MicroMutableOpResolver<1>;
 using Interpreter = tflite::MicroInterpreter;
 
 // Estimated: head 32 + tail 388, raised to the 560 that TFLM needs while it plans, with 64 bytes of slack
+#if __SIZEOF_POINTER__ > 4
+constexpr size_t kArenaSize = 1040;
+#elif defined(__arm__)
 constexpr size_t kArenaSize = 624;
+#else  // enums of 4 bytes
+constexpr size_t kArenaSize = 672;
+#endif
 __attribute__((section(".noinit.arena")))
 tflm_app::GuardedArena<kArenaSize> g_guarded_arena;
 constexpr uint8_t (&g_arena)[kArenaSize] = g_guarded_arena.bytes;

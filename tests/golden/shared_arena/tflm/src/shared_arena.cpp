@@ -11,7 +11,13 @@ namespace tflm_app {
 namespace {
 
 // Estimated: the largest head 32 + tails 752 of 2 models, with 64 bytes of slack
+#if __SIZEOF_POINTER__ > 4
+constexpr size_t kGeneratedArenaSize = 1376;
+#elif defined(__arm__)
 constexpr size_t kGeneratedArenaSize = 848;
+#else  // enums of 4 bytes
+constexpr size_t kGeneratedArenaSize = 880;
+#endif
 constexpr size_t kArenaSize = CONFIG_TFLM_APP_ARENA_SIZE > 0 ? CONFIG_TFLM_APP_ARENA_SIZE : kGeneratedArenaSize;
 GuardedArena<kArenaSize> g_guarded_arena;
 SharedArena g_shared = {kArenaSize, nullptr, nullptr};
