@@ -3,7 +3,8 @@
 
 Reads the tflite-micro and the CMSIS-NN of the workspace, or of --tflm and --cmsis-nn: op resolver calls, registrations
 for single types, the sources of both kernel libraries, and the sizes of TFLM's structs by arm-none-eabi-g++ and, for
-other cores, by g++ with its libraries for -m32 (g++-multilib). Prints which tables differ from the shipped ones; `--update` writes them to the revision's folder below tflm_zephyr/data.
+other cores, by g++ with libraries for -m32 (g++-multilib). Prints which tables differ from the shipped ones; `--update`
+writes them to the revision's folder below tflm_zephyr/data.
 docs/revisions.md has the whole way to a new revision.
 """
 

@@ -89,7 +89,7 @@ def run_under(board: str, elf: Path, meddle: Callable[[GdbStub], None], place: P
     assert spec is not None
     path = place / "gdb"
     path.unlink(missing_ok=True)
-    argv = qemu_argv(spec, elf, binary=find_qemu(spec.binary))
+    argv = qemu_argv(spec, elf, binary=find_qemu(spec))
     argv += ("-S", "-chardev", f"socket,path={path},server=on,wait=off,id=gdb", "-gdb", "chardev:gdb")
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiler for RISC-V where there is no Zephyr SDK: a distribution's, which has no C++ library.
 
-Debian's gcc-riscv64-unknown-elf has picolibc and g++, but neither the C++ library nor its headers. An app needs of them
-what stands in headers alone, and these are the same for any core: the ones of arm-none-eabi-g++ serve. The empty
-library shows that nothing else is linked. GCC 12 finds its multilibs by ISA spec 2.2, whose base has zicsr and zifencei.
+Debian's gcc-riscv64-unknown-elf has picolibc and g++, but neither the C++ library nor its headers. An app needs only
+its headers, and those of arm-none-eabi-g++ serve any core. The library is empty, so that a link shows that nothing of
+it is used. GCC 12 finds its multilibs by ISA spec 2.2, whose base has zicsr and zifencei.
 """
 
 from __future__ import annotations

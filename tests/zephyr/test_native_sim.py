@@ -27,14 +27,8 @@ def test_an_app_needs_nothing_from_the_user(tool: Tool, apps: Path, tmp_path: Pa
         pytest.skip("needs g++ with libraries for -m32: g++-multilib")
     app = apps / "native"
     if not app.is_dir():
-        argv = [
-            "--app",
-            ROOT / "samples" / "digits" / "app.yaml",
-            "-b",
-            "nrf52840dk/nrf52840",
-            "--kernels",
-            "reference",
-        ]
+        sample = ROOT / "samples" / "digits" / "app.yaml"
+        argv = ["--app", sample, "-b", "nrf52840dk/nrf52840", "--kernels", "reference"]
         generate_app(tool, apps, app.name, *argv)
     (result,) = build_and_run(tool, app, board)
     assert (result["status"], result["where"]) == ("pass", "native_sim")

@@ -36,10 +36,14 @@ def test_an_app(tool: Tool, apps: Path, workspace: Workspace, backend: str) -> N
     argv = [DIGITS / "digits.tflite", "--inputs", DIGITS / "test.npz", "--runs", "5", "--backend", backend]
     app = generate_app(tool, apps, f"riscv_{backend}", *argv, "-b", BOARD)
     results = build_and_run(tool, app, BOARD)
-    check_results(results, app, BOARD, workspace.tflm_revision)
+    check_results(results, app, f"{BOARD}/qemu_virt_riscv32", workspace.tflm_revision)
     (result,) = results
     assert len(result["runs"]) == 5 and result["kernels"] == "reference"
-    if backend == "interpreter":
+    if backend == "compiled":
+        linked = generate_app(tool, apps, "riscv_link", *argv, "-b", BOARD, "--host-link")
+        tool("build", linked, "--board", BOARD)
+        assert "10 of 10 equal byte for byte" in tool("verify", "--app", linked, "--board", BOARD)
+    else:
         made = tool("generate", "-o", app, as_json=True)["models"][0]["arena"]
         assert made["bytes"] == made["by_target"]["ilp32"] == result["arena"]["size_bytes"]
         assert made["bytes"] - SLACK_BYTES - 16 < result["arena"]["used_bytes"] <= made["bytes"] - SLACK_BYTES

@@ -40,6 +40,11 @@ class QemuSpec:
     binary: str = "qemu-system-arm"
     clock_hz: int = 0
 
+    @property
+    def package(self) -> str:
+        """Debian 12's package with the binary."""
+        return "qemu-system-misc" if "riscv" in self.binary else self.binary
+
 
 @dataclass(frozen=True)
 class Serial:

@@ -11,14 +11,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tflm_zephyr.boards import Board
+from tflm_zephyr.boards import Board, QemuSpec
 from tflm_zephyr.build.workspace import needed_modules
 from tflm_zephyr.tflm import KNOWN_PINS, PINNED_ZEPHYR, ZephyrVersion
 
 OK, MISSING, OPTIONAL = "ok", "missing", "optional"
 LEAST_CMAKE = (3, 20)  # of Zephyr 4.1's and the generated apps' CMakeLists.txt
 RUNNERS = ("nrfutil", "nrfjprog", "pyocd", "openocd", "JLinkExe")
-_APT = {"dtc": "device-tree-compiler", "ninja": "ninja-build", "qemu-system-arm": "qemu-system-arm"}
+_APT = {"dtc": "device-tree-compiler", "ninja": "ninja-build"}
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -240,14 +240,14 @@ def _too_old(version: str) -> bool:
 def _running(facts: Facts, board: Board | None) -> Iterator[Finding]:
     """Findings on the means to run an app: QEMU, or a flash runner and a serial port."""
     if board is None or board.qemu is not None:
-        binary = "qemu-system-arm" if board is None or board.qemu is None else board.qemu.binary
-        version = facts.programs.get(binary, "")
+        emulator = QemuSpec("", "") if board is None or board.qemu is None else board.qemu
+        version = facts.programs.get(emulator.binary, "")
         mark = MISSING if board is not None else OPTIONAL
         if version:
-            yield Finding("QEMU", OK, version if version != "?" else binary)
+            yield Finding("QEMU", OK, version if version != "?" else emulator.binary)
         else:
-            what = f"no {binary} on PATH: nothing runs the emulated boards"
-            yield Finding("QEMU", mark, what, f"apt install {_APT.get(binary, binary)}")
+            what = f"no {emulator.binary} on PATH: nothing runs the emulated boards"
+            yield Finding("QEMU", mark, what, f"apt install {emulator.package}")
     if board is None or board.qemu is None:
         yield from _hardware(facts, MISSING if board is not None and board.arch != "posix" else OPTIONAL, board)
 

@@ -55,8 +55,9 @@ class KernelLibrary:
     def persistent(self, model: Model, subgraph: Subgraph, operator: Operator) -> tuple[int, ...]:
         """Bytes of each AllocatePersistentBuffer() of the operator.
 
-        With 64 bits a bound: twice the bytes of 32 bits, as if all were pointers. Init's calls come before Prepare's. Each takes its size, rounded up to 16, from the tail.
-        (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not known. ModelError as for `scratch`.
+        With 64 bits a bound: twice the bytes of 32 bits, as if all were pointers. Init's calls come before Prepare's.
+        Each takes its size, rounded up to 16, from the tail. (UNKNOWN_PERSISTENT_BYTES,) for an operator that is not
+        known, twice that with 64 bits. ModelError as for `scratch`.
         """
         kernel = self.kernels.get(operator.key)
         wider = self.core.pointer_bytes // 4

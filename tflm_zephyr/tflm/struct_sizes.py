@@ -2,8 +2,8 @@
 """sizeof() and alignof() of the structs in TFLM's arena, on 32-bit Arm and on other cores.
 
 `benchmarks/revision_tables.py --update` measures them with arm-none-eabi-g++ (-mcpu=cortex-m3 -mthumb) and g++ (-m32,
--m64), and writes struct_sizes.json in the revision's data folder. riscv64-unknown-elf-g++ gave the same as g++ did, with
-32 and with 64 bits. tests/benchmarks/test_revision_tables.py measures again.
+-m64), and writes struct_sizes.json in the revision's data folder. For rv32imac and rv64imac, riscv64-unknown-elf-g++ gave
+the sizes of g++. tests/benchmarks/test_revision_tables.py measures them again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ PREALLOCATED = "PreallocatedAllocator"
 class StructSizes:
     """The layouts of one target. `own_objects` are what MicroAllocator::Create() allocates, in order.
 
-    tables: the layouts by target. planner_record_bytes: GreedyMemoryPlanner::per_buffer_size(). builtin_data: by operator key the struct that its
-    parse function allocates (core/api/flatbuffer_conversions.cc); an operator without an entry allocates none.
+    tables: the layouts by target. planner_record_bytes: GreedyMemoryPlanner::per_buffer_size(). builtin_data: by
+    operator key the struct that its parse function allocates (core/api/flatbuffer_conversions.cc); an operator without
+    an entry allocates none.
     """
 
     planner_record_bytes: int

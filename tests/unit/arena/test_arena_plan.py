@@ -190,9 +190,8 @@ def test_the_plan_on_other_cores(target: str) -> None:
     assert there is not None and (there.running, there.order, there.offsets) == (arm.running, arm.order, arm.offsets)
     assert [arena.library.name for arena in there.arenas] == ["reference"]
     assert there.head.head_bytes - arm.head.head_bytes == (16 if target == LP64 else 0)  # 5 pointers: 32 or 48 bytes
-    alone = PlanRequest(
-        (kernel_library("reference", pointer_bytes=there.request.sizes.pointer_bytes),), there.request.sizes
-    )
+    sizes = there.request.sizes
+    alone = PlanRequest((kernel_library("reference", pointer_bytes=sizes.pointer_bytes),), sizes)
     assert there.size == plan(model, alone).size
     assert on_target(arm, ARM) is arm
     assert on_target(plan(model, PlanRequest(both[:1], cortex_m_sizes())), target) is None

@@ -83,12 +83,19 @@ def test_every_fix_is_a_line() -> None:
         assert "\n" not in finding.text + finding.fix
 
 
-@pytest.mark.parametrize(("board", "mark"), [(None, "optional"), ("mps2/an385", "missing")])
-def test_no_qemu(board: str | None, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("board", "mark", "binary", "package"),
+    [
+        (None, "optional", "qemu-system-arm", "qemu-system-arm"),
+        ("mps2/an385", "missing", "qemu-system-arm", "qemu-system-arm"),
+        ("qemu_riscv32", "missing", "qemu-system-riscv32", "qemu-system-misc"),
+    ],
+)
+def test_no_qemu(board: str | None, mark: str, binary: str, package: str) -> None:
     facts = replace(WHOLE, programs={**WHOLE.programs, "qemu-system-arm": ""})
     found = of("QEMU", facts, board)
-    assert (found.mark, found.fix) == (mark, "apt install qemu-system-arm")
-    assert found.text == "no qemu-system-arm on PATH: nothing runs the emulated boards"
+    assert (found.mark, found.fix) == (mark, f"apt install {package}")
+    assert found.text == f"no {binary} on PATH: nothing runs the emulated boards"
     assert healthy(diagnose(facts)) and healthy(diagnose(facts, load_board(NS)))
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 def boards(found: Sequence[Board]) -> str:
     """The table of `boards`."""
-    rows = [("board", "core", "flash KiB", "RAM KiB", "runs")]
-    rows += [(b.name, b.core, str(b.flash_kib), str(b.ram_kib), "QEMU" if b.qemu else "serial port") for b in found]
+    rows: list[tuple[str, ...]] = [("board", "core", "flash KiB", "RAM KiB", "runs")]
+    sizes = [[str(kib or "-") for kib in (board.flash_kib, board.ram_kib)] for board in found]
+    rows += [(b.name, b.core, *kib, "QEMU" if b.qemu else "serial port") for b, kib in zip(found, sizes, strict=True)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 

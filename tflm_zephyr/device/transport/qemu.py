@@ -35,7 +35,7 @@ class QemuLink(ChildLink):
         """See ChildLink. Raises DeviceError when there is no ELF or no QEMU."""
         if not self._elf.is_file():
             raise DeviceError("no such ELF file", where=str(self._elf), hint="Build the app first")
-        return qemu_argv(self._spec, self._elf, icount=self._icount, binary=find_qemu(self._spec.binary))
+        return qemu_argv(self._spec, self._elf, icount=self._icount, binary=find_qemu(self._spec))
 
     def reason(self, lines: list[str]) -> str:
         """See ChildLink. After a fatal error QEMU prints all registers; QEMU's own messages start with its name."""
@@ -44,15 +44,15 @@ class QemuLink(ChildLink):
         return next(iter(own or printed[-1:]), "")
 
 
-def find_qemu(binary: str) -> str:
+def find_qemu(spec: QemuSpec) -> str:
     """The path of QEMU: from QEMU_BIN_PATH, as Zephyr's build takes it, or PATH. Raises DeviceError."""
     folders = os.environ.get("QEMU_BIN_PATH")
-    found = (shutil.which(binary, path=folders) if folders else None) or shutil.which(binary)
+    found = (shutil.which(spec.binary, path=folders) if folders else None) or shutil.which(spec.binary)
     if found is None:
         raise DeviceError(
             "QEMU is not installed",
-            where=binary,
-            hint="Debian and Ubuntu: apt install qemu-system-arm; or set QEMU_BIN_PATH to its folder",
+            where=spec.binary,
+            hint=f"Debian and Ubuntu: apt install {spec.package}; or set QEMU_BIN_PATH to its folder",
         )
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line that runs a Zephyr ELF in qemu-system-arm. Pure: values in, argv out."""
+"""The command line that runs a Zephyr ELF in QEMU. Pure: values in, argv out."""
 
 from __future__ import annotations
 
