@@ -2,8 +2,8 @@
 """sizeof() and alignof() of the structs in TFLM's arena, on 32-bit Arm and on other cores.
 
 `benchmarks/revision_tables.py --update` measures them with arm-none-eabi-g++ (-mcpu=cortex-m3 -mthumb) and g++ (-m32,
--m64), and writes struct_sizes.json in the revision's data folder. For rv32imac and rv64imac, riscv64-unknown-elf-g++ gave
-the sizes of g++. tests/benchmarks/test_revision_tables.py measures them again.
+-m64), and writes struct_sizes.json in the revision's data folder. riscv64-unknown-elf-g++ gave the same sizes as g++,
+for rv32imac and for rv64imac. tests/benchmarks/test_revision_tables.py measures them again.
 """
 
 from __future__ import annotations
