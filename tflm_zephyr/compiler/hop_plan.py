@@ -96,17 +96,16 @@ class HopPlanning:
         return chain.operations[k].cost(count) + count * layer.cycles / layer.rows.steps if count else 0.0
 
     def _refusal(self, chain: Chain, found: Sliding) -> ModelError:
-        layer = self.layer(1) if len(chain.operations) > 1 else None
-        who = "" if layer is None else f"layer {layer.operator} ({layer.key}) "
+        """Why no layer slides, with the hops by which the first one does."""
+        source, keeps = self.stream.tensor, "no layer keeps rows from one window to the next"
+        rows = chain.tensors[source].rows
+        layer = self.layer(1)
+        why = f"layer {layer.operator} ({layer.key}) {found.why}" if self.every < rows else found.why
+        able = [hop for hop in range(1, rows) if sliding(chain, source, hop).end > 1]
         hint = "Leave out --hop"
-        if layer is not None and layer.rows is not None and self.every < chain.tensors[self.stream.tensor].rows:
-            strides = layer.rows.inputs[0].window.stride
-            hint = f"Take a multiple of {strides}: {strides}, {2 * strides} and so on" if strides > 1 else hint
-        return ModelError(
-            f"no layer keeps rows from one window to the next, {self.every} rows on; {who}{found.why}",
-            where=self.model.where,
-            hint=hint,
-        )
+        if able:
+            hint = f"Take a multiple of {able[0]} rows, {able[-1]} at most" if able[0] > 1 else f"Take at most {able[-1]}"
+        return ModelError(f"{keeps}, --hop {self.every}: {why}", where=self.model.where, hint=hint)
 
 
 def _front(found: Sequence[tuple[int, float, T]]) -> list[tuple[int, float, T]]:

@@ -144,9 +144,7 @@ class Search:
         if options.ram is not None:
             ways = [way for way in ways if way.arena_bytes <= options.ram] or [ways[0]]
             if ways[0].arena_bytes > options.ram:
-                what = (
-                    f"a hop of {options.hop} rows takes {ways[0].arena_bytes:,} bytes of RAM, {options.ram:,} are given"
-                )
+                what = f"--hop {options.hop} takes {ways[0].arena_bytes:,} bytes of RAM, {options.ram:,} are given"
                 raise PlanError(what, where=self._source.model.where, hint="Give more --ram, or leave out --hop")
         slower = (0.0 if options.ram is not None else SLOWER) if options.slower is None else options.slower
         most = min(cycles[id(way)] for way in ways) * (1 + slower)
