@@ -3,22 +3,68 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.checkout import ROOT
 from tests.helpers.compiled_host import Checkouts, build, build_all, generated
 from tests.helpers.hop_streams import check_stream
 from tests.helpers.row_networks import row_network
+from tflm_zephyr.cli.main import main
 from tflm_zephyr.codegen.backends.compiled import runtime_of
 from tflm_zephyr.codegen.generation import Generated
 from tflm_zephyr.compiler.hop_proof import prove_hops
 from tflm_zephyr.errors import ModelError, PlanError
+from tflm_zephyr.host import run_many
 
 pytestmark = pytest.mark.zephyr
 
 NETWORKS, EACH = 120, 10
+C_PROGRAM = """
+#include "net.h"
+#include <stdio.h>
+#include <stdlib.h>
+static int8_t rows[(NET_ROWS + 1) * 10];
+static void expect(size_t count)
+{
+	if (net_rows_expected() != count || net_push_rows(rows, count + 1) == 0) exit(2);
+	if (net_rows_expected() != count || (count > 0 && net_invoke() == 0)) exit(3);
+}
+static void push(size_t count)
+{
+	if (fread(rows, 10, count, stdin) != count || net_push_rows(rows, count) != 0) exit(4);
+}
+static void show(void)
+{
+	expect(0);
+	if (net_invoke() != 0) exit(5);
+	fwrite(net_output(), 1, NET_OUTPUT_ELEMENTS, stdout);
+	expect(NET_HOP);
+}
+int main(void)
+{
+	if (net_init() != 0) return 1;
+	for (int turn = 0; turn < 4; ++turn) {
+		expect(NET_ROWS);
+		push(30);
+		expect(NET_ROWS - 30);
+		push(NET_ROWS - 30);
+		show();
+		push(1);
+		expect(1);
+		push(1);
+		show();
+		if (turn % 2) push(1);
+		if (turn < 2 && net_reset() != 0) return 6;
+		if (turn >= 2) net_drop_rows();
+	}
+	return 0;
+}
+"""
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -62,6 +108,39 @@ def test_planted_faults_change_outputs(what: str, tmp_path: Path, checkouts: Che
     made = generated(model, tmp_path / "app", "cmsis_nn", checkouts.revision, hop=2, fast=True)
     with pytest.raises(AssertionError, match=r"window \d of net differs"):
         check_stream(build(planted(made, what), tmp_path / "src", checkouts))
+
+
+def test_a_library_in_c_forgets_rows_in_the_middle_of_a_hop(tmp_path: Path, checkouts: Checkouts, shared: Path) -> None:
+    """Windows of kws_ref_model (49 rows of 10 bytes), and a hop of 2 rows each, behind reset and drop_rows."""
+    model, out = shared / "models" / "kws_ref_model.tflite", tmp_path / "net"
+    argv = ["library", str(model), "-o", str(out), "--name", "net", "--hop", "2", "--fast-kernels"]
+    assert main([*argv, "--kernels", "cmsis_nn", "--core", "cortex-m3"]) == 0
+    rng = random.Random(1)
+    signals = [rng.randbytes(510) for _ in range(4)]
+    windows = [signal[at : at + 490] for signal in signals for at in (0, 20)]
+    pushed = b"".join(signal + (b"?" * 10 if turn % 2 else b"") for turn, signal in enumerate(signals))
+    (out / "main.c").write_text(C_PROGRAM)
+    subprocess.run(["gcc", "-std=c99", "-Wall", "-Werror", "-Iinclude", "-c", "main.c"], cwd=out, check=True)
+    stubs = ROOT / "tests" / "fakes" / "zephyr_include"
+    sources = [*sorted((out / "src" / "models").glob("*.cpp")), *(out / "src" / "models").glob("*.S")]
+    weights = f'-DTFLM_WEIGHTS_FILE="{out / "src" / "models" / "net_weights.bin"}"'
+    command = [
+        "g++",
+        "-std=c++17",
+        "-w",
+        "-fwrapv",
+        "-Iinclude",
+        "-Iinclude/tflm_zephyr",
+        "-Isrc",
+        f"-I{stubs}",
+        weights,
+    ]
+    command += [*checkouts.tflm_flags(), f"-I{checkouts.cmsis_nn / 'Include'}", "main.o", *map(str, sources)]
+    subprocess.run([*command, str(checkouts.library()), "-o", "main"], cwd=out, check=True)
+    ran = subprocess.run([out / "main"], input=pushed, capture_output=True, check=False)
+    assert ran.returncode == 0
+    want = run_many(model.read_bytes(), [[window] for window in windows]).runs
+    assert ran.stdout == b"".join(outputs[0] for outputs in want)
 
 
 def slides_by(path: Path, hop: int, folder: Path, checkouts: Checkouts) -> bool:

@@ -104,7 +104,9 @@ class HopPlanning:
         able = [hop for hop in range(1, rows) if sliding(chain, source, hop).end > 1]
         hint = "Leave out --hop"
         if able:
-            hint = f"Take a multiple of {able[0]} rows, {able[-1]} at most" if able[0] > 1 else f"Take at most {able[-1]}"
+            hint = (
+                f"Take a multiple of {able[0]} rows, {able[-1]} at most" if able[0] > 1 else f"Take at most {able[-1]}"
+            )
         return ModelError(f"{keeps}, --hop {self.every}: {why}", where=self.model.where, hint=hint)
 
 
