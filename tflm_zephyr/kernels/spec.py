@@ -92,9 +92,12 @@ def types(slots: str, *rows: str) -> TypeRule:
 
 
 def larger_side(node: Node) -> int:
-    """Elements of its first output or first input, the larger: the work of what is no sum of products."""
-    first = node.optional_input(0)
-    return max(node.output().elements, first.elements if first is not None else 0)
+    """Elements of its first output or first input, the larger: the work of what is no sum of products.
+
+    0 without either, as CALL_ONCE has it.
+    """
+    ends = (node.optional_output(0), node.optional_input(0))
+    return max((tensor.elements for tensor in ends if tensor is not None), default=0)
 
 
 @dataclass(frozen=True)

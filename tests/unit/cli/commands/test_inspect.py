@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers.checkout import ROOT
 from tests.helpers.command_line import Outcome, Tool
+from tests.helpers.control_models import counting
 from tests.helpers.model_builder import ModelBuilder
 from tests.helpers.random_operators import Operators, tile
 from tests.helpers.small_models import dense, legacy, unary
@@ -52,6 +53,12 @@ def test_the_same_for_programs(tool: Tool, tmp_path: Path) -> None:
 def test_why_reference_code_computes_it(tool: Tool, tmp_path: Path, code: str, kind: str, why: str) -> None:
     (row,) = inspected(tool, tmp_path, unary(code, kind), "--json").json["operators"]
     assert (row["library"], row["why"], row["macs"]) == ("reference", why, 8)
+
+
+def test_an_operator_without_inputs_and_outputs_multiplies_nothing(tool: Tool, tmp_path: Path) -> None:
+    told = inspected(tool, tmp_path, counting(), "--json").json["operators"]
+    assert [(row["name"], row["macs"]) for row in told][:2] == [("CALL_ONCE", 0), ("VAR_HANDLE", 1)]
+    assert tool("report", "m.tflite", "-o", "page.html").code == 0
 
 
 def test_float_is_not_quantised(tool: Tool, tmp_path: Path) -> None:
