@@ -99,6 +99,8 @@ def load_built_app(place: Path) -> BuiltApp:
         elif _SHARED.search(piece.archive):
             shared += size
     name = config.get("CONFIG_BOARD_TARGET", "")
+    if not name:
+        raise BuildError("has no CONFIG_BOARD_TARGET", where=str(folder / ".config"), hint="Build again")
     board = replace(load_board(name), core=_core(config), arch=config.get("CONFIG_ARCH", ""), flash_kib=None)
     return BuiltApp(
         Path(_source(folder.parent)),
@@ -117,10 +119,12 @@ def _image_folder(place: Path) -> Path:
     domains = place / "domains.yaml"
     if not (place / "zephyr" / ".config").is_file() and domains.is_file():
         try:
-            found = parse_yaml(_text(domains))
-            return place / str(found["default"]) / "zephyr"
+            folder = place / parse_yaml(_text(domains))["default"] / "zephyr"
         except (ValueError, TypeError, KeyError):
             raise BuildError("names no default domain", where=str(domains), hint="Build again") from None
+        if not (folder / ".config").is_file():
+            raise BuildError("names a default domain that was not built", where=str(domains), hint="Build again")
+        return folder
     if not (place / "zephyr" / ".config").is_file():
         hint = "Name the folder that `west build` made, as in --into build"
         raise BuildError("is no build folder of Zephyr", where=str(place), hint=hint)

@@ -154,11 +154,14 @@ def open_ways(request: AppRequest) -> tuple[Way, ...]:
 def ways_into(request: AppRequest, room: Bytes) -> tuple[Way, ...]:
     """All ways, the fastest first, against the bytes that an application leaves; those that take more come last.
 
-    Where none is within them, also the ways that a budget of RAM makes possible, at any cost in time.
+    Where none is within them, also the ways that a budget of RAM makes possible, at any cost in time. Raises what every
+    way refuses alike.
     """
     request = replace(request, shared=request.shared or SharedWork())
     inside = replace(request, config=replace(request.config, flash=room.flash))
     ways = [_roomy(way, room) for way in open_ways(inside)]
+    if ways[0].refusal is not None and _alike(ways):
+        raise ways[0].refusal
     if all(way.faults for way in ways) and room.ram > BESIDE_ARENA_BYTES and request.config.ram is None:
         ram = room.ram - BESIDE_ARENA_BYTES
         tight = open_ways(replace(inside, config=replace(inside.config, ram=ram)))

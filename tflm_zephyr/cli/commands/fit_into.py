@@ -20,6 +20,7 @@ from tflm_zephyr.options import AppConfig, app_file
 def do_into(args: argparse.Namespace) -> Done:
     """Exit code 1 when no way fits. Without MODEL it is about the models of the generated app that was built."""
     refuse_flags(args, ["app", "board"], "is what the build folder of --into says")
+    refuse_flags(args, ["flash", "optimize"], "does not go with --into, which lists all ways")
     found = into(args.into, config_of(args) if args.model else None, args.workspace)
     return Done("\n".join(report.into(found)), report.into_json(found), 1 if found.best is None else 0)
 

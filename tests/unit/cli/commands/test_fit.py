@@ -298,3 +298,10 @@ def test_into_needs_a_build_and_a_model(tool: Tool, tmp_path: Path) -> None:
     assert "is no build folder of Zephyr" in tool("fit", DIGITS, "--into", tmp_path).one_line()
     assert "Name a .tflite file" in tool("fit", "--into", build(tmp_path / "b")).one_line()
     assert "--board is what the build folder" in tool("fit", DIGITS, "-b", M3, "--into", tmp_path / "b").one_line()
+    assert (
+        "--flash does not go with --into" in tool("fit", DIGITS, "--flash", "1k", "--into", tmp_path / "b").one_line()
+    )
+    assert "no such file" in tool("fit", "none.tflite", "--into", tmp_path / "b").one_line()
+    for text, why in (("default: null", "names no default domain"), ("default: gone", "that was not built")):
+        (tmp_path / "domains.yaml").write_text(text)
+        assert why in tool("fit", DIGITS, "--into", tmp_path).one_line()
