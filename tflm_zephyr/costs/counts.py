@@ -136,13 +136,15 @@ def _depthwise(s: Shape) -> Counts:
         return _depthwise_rows(s)
     runs, rows = _runs(s), s.out_height * s.channels
     blocks = sum(count for count, _, _ in runs)
+    # A window of one column reads each weight where it is used: nothing to keep.
+    spilled = max(0, s.high + s.wide + s.own.tile - _REGISTERS) if s.wide > 1 else 0
     return {
         "row": s.out_height,
         "row blocks": s.out_height * blocks,
         "block channels": rows * blocks,
         "block weights": rows * blocks * s.taps,
         "block lines": rows * blocks * s.high,
-        "spilled": rows * blocks * s.high * max(0, s.high + s.wide + s.own.tile - _REGISTERS),
+        "spilled": rows * blocks * s.high * spilled,
         "block columns": rows * s.high * sum(count * columns for count, _, columns in runs),
         "taps": s.outputs * s.taps,
         f"outputs{FORM}{s.own.form}": s.outputs,
