@@ -122,7 +122,11 @@ def app(*models: ModelSpec, board: Board = M3, **changes: object) -> AppSpec:
 @pytest.mark.parametrize("name", sorted(set(known_boards()) - set(board_sizes.measured_boards())))
 def test_a_described_board_without_a_row(name: str) -> None:
     """It is never shown as measured: another board stands in, the note names it, and the bound is wide."""
-    found = verdict(app(model("net", "Register_CONV_2D"), board=load_board(name)), load_board(name))
+    board = load_board(name)
+    found = verdict(app(model("net", "Register_CONV_2D"), board=board), board)
+    if not (board.core).startswith("cortex-m"):  # no board of its architecture was measured
+        assert (found.fits, found.flash, found.ram) == (UNKNOWN, None, None)
+        return
     assert found.notes[0].startswith("this board was not measured: ") and found.flash is not None
     assert (found.flash.above_bytes or 0) > found.flash.used_bytes // 10
 
