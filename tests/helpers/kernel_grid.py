@@ -213,8 +213,8 @@ def _low_depthwise() -> Iterator[GridLayer]:
 def _tall_depthwise() -> Iterator[GridLayer]:
     """Windows over time alone, as keyword models have, of up to all rows that are left."""
     sizes = [
-        (30, 1, 40, 3), (28, 1, 128, 5), (24, 1, 128, 10), (15, 1, 128, 15), (20, 1, 48, 7), (12, 1, 64, 12), (9, 1, 24, 9),
-        (40, 1, 32, 21), (16, 3, 20, 11), (11, 5, 16, 8),
+        (30, 1, 40, 3), (28, 1, 128, 5), (24, 1, 128, 10), (15, 1, 128, 15), (20, 1, 48, 7), (12, 1, 64, 12),
+        (9, 1, 24, 9), (40, 1, 32, 21), (16, 3, 20, 11), (11, 5, 16, 8),
     ]  # fmt: skip
     some = [GridLayer("DEPTHWISE_CONV_2D", h, w, c, c, (high, 1), same=False) for h, w, c, high in sizes]
     yield from _ruled(some, 4)

@@ -119,7 +119,7 @@ def _image_folder(place: Path) -> Path:
     domains = place / "domains.yaml"
     if not (place / "zephyr" / ".config").is_file() and domains.is_file():
         try:
-            folder = place / parse_yaml(_text(domains))["default"] / "zephyr"
+            folder = place.joinpath(parse_yaml(_text(domains))["default"], "zephyr")
         except (ValueError, TypeError, KeyError):
             raise BuildError("names no default domain", where=str(domains), hint="Build again") from None
         if not (folder / ".config").is_file():
