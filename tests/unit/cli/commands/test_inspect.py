@@ -55,7 +55,7 @@ def test_why_reference_code_computes_it(tool: Tool, tmp_path: Path, code: str, k
     assert (row["library"], row["why"], row["macs"]) == ("reference", why, 8)
 
 
-def test_an_operator_without_inputs_and_outputs_multiplies_nothing(tool: Tool, tmp_path: Path) -> None:
+def test_an_operator_without_ends_multiplies_nothing(tool: Tool, tmp_path: Path) -> None:
     told = inspected(tool, tmp_path, counting(), "--json").json["operators"]
     assert [(row["name"], row["macs"]) for row in told][:2] == [("CALL_ONCE", 0), ("VAR_HANDLE", 1)]
     assert tool("report", "m.tflite", "-o", "page.html").code == 0
